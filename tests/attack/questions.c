@@ -29,7 +29,7 @@ static int setup(void **state)
 {
 	static struct scene s;
 	const struct hd_ep_attr attr = {
-		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_NAMED, .asked = answer, .owner = &s
+		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_XRC_QUEUE, .asked = answer, .owner = &s
 	};
 
 	memset(&s, 0, sizeof(s));

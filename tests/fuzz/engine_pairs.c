@@ -27,8 +27,8 @@ static const uint32_t policies[PAIRS] = {
 	[RC_SHARED] = PAIRED,
 	[UC] = PAIRED | HD_EP_DROP,
 	[UD] = HD_EP_NUMBERED | HD_EP_DROP,
-	[NAMES] = PAIRED | HD_EP_NAMES,
-	[NAMES_RECV] = PAIRED | HD_EP_NAMES,
+	[NAMES] = PAIRED | HD_EP_XRC,
+	[NAMES_RECV] = PAIRED | HD_EP_XRC,
 };
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void queues_begin(void)
 {
 	const struct hd_ep_attr poster = { .type = HD_EP_RDM, .policy = HD_EP_NAMELESS, .rq = f.shared };
 	struct hd_ep_attr named = { .type = HD_EP_RDM,
-				    .policy = HD_EP_NUMBERED | HD_EP_NAMED,
+				    .policy = HD_EP_NUMBERED | HD_EP_XRC_QUEUE,
 				    .rx_cq = f.pair_cq,
 				    .domain = DOMAIN };
 
@@ -192,7 +192,7 @@ void step_pair_state(void)
 		hd_ep_pause(ep, false);
 		break;
 	case 5:
-		hd_ep_finish(ep);
+		hd_ep_drain(ep);
 		break;
 	case 6:
 		hd_ep_go_on(ep);

@@ -15,7 +15,7 @@ enum hd_event_code {
 	HD_EV_ANSWER, /* of an endpoint that confirms: accepted, with the acceptor's private data; hd_ep_confirm or hd_ep_disconnect */
 	HD_EV_EP_FAILED, /* of an endpoint with HD_EP_STRICT: it failed for what the other end did to it; err is a status: HD_S_ACCESS, … */
 	HD_EV_EP_ESTABLISHED, /* of a pair: its other end, or another epoch of that, has been heard for the first time */
-	HD_EV_EP_DRAINED, /* of an endpoint that hd_ep_pause stopped: what was under way has ended; or hd_ep_finish: all has */
+	HD_EV_EP_DRAINED, /* of an endpoint that hd_ep_pause stopped: what was under way has ended; or hd_ep_drain: all has */
 	HD_EV_EP_MIGRATED, /* of a pair: its second path is its first now: asked for here or at the other end, or because the first was lost */
 	HD_EV_EP_UNMIGRATED, /* of a pair: the other end has migrated, and here there is no second path that is armed */
 	HD_EV_EP_OVER, /* of a pair that has failed by itself, for what either end did: everything posted has completed */

@@ -98,9 +98,8 @@ enum hd_ep_policy { /* what the fronts differ in; those of queue pairs are told 
 	HD_EP_PAIRED = 1 << 21,	  /* talks with one other endpoint: hd_ep_pair; with HD_EP_DROP unreliably */
 	HD_EP_STRICT = 1 << 22,	  /* an error of either end's doing fails the endpoint: hd_ep_fail */
 	HD_EP_REMOTE_ATOMIC = 1 << 23, /* paired: others may change through it what regions allow */
-	HD_EP_NAMES =
-		1 << 24, /* paired: each of its messages names the queue that it is for: «Named queues» */
-	HD_EP_NAMED = 1 << 25, /* the queue that it posts to can be named by its number */
+	HD_EP_XRC = 1 << 24, /* paired: each of its messages names the queue that it is for: «Named queues» */
+	HD_EP_XRC_QUEUE = 1 << 25, /* the queue that it posts to can be named by its number */
 };
 
 struct hd_ep_cntrs { /* any may be NULL */
@@ -148,8 +147,8 @@ struct hd_ep_attr {
 	struct hd_buffered_attr
 		buffered; /* HD_EP_BUFFERED with a queue of its own; nothing is told before it has a rx_cq */
 	uint64_t min_multi_recv; /* multi-receive buffers are released when less than this is left */
-	uint32_t pd;	 /* protection domain: regions of another are not reached through it; 0: none */
-	uint64_t domain; /* HD_EP_NAMES, HD_EP_NAMED: who is of another does not find the queue; 0: nobody does */
+	uint32_t pd; /* protection domain: regions of another are not reached through it; 0: none */
+	uint64_t domain; /* HD_EP_XRC, HD_EP_XRC_QUEUE: who is of another does not find the queue; 0: nobody does */
 	uint32_t head; /* HD_EP_NUMBERED with HD_EP_DROP: bytes that are left free before each message */
 	/* writes them, `head` bytes, with the node's lock; returns hd_cqe.tag of the completion. NULL: nobody does. */
 	uint64_t (*head_fill)(void *owner, const struct hd_sender *from, void *at);
@@ -166,7 +165,7 @@ struct hd_ep_attr {
 	uint32_t key_count;
 	/* HD_EP_NUMBERED: answers what other endpoints ask, see «Questions»; NULL: all of it is refused with ECONNREFUSED */
 	int (*asked)(void *owner, const struct hd_question *q);
-	/* HD_EP_NAMES: a request names a queue that this node does not have, see hd_ep_proxy; NULL: it is refused */
+	/* HD_EP_XRC: a request names a queue that this node does not have, see hd_ep_proxy; NULL: it is refused */
 	void (*stray)(void *owner, uint32_t number);
 	struct hd_ep *main; /* the engine's: the endpoint that this is an alias of */
 };

@@ -33,8 +33,8 @@
  */
 
 /*
- * Named queues. With HD_EP_NAMES (the two ends of a pair have it both, or neither) messages and one-sided operations carry in the upper half of
- * their imm the number of an endpoint of the other node that is HD_EP_NUMBERED | HD_EP_NAMED, and of the same domain as the endpoint
+ * Named queues. With HD_EP_XRC (the two ends of a pair have it both, or neither) messages and one-sided operations carry in the upper half of
+ * their imm the number of an endpoint of the other node that is HD_EP_NUMBERED | HD_EP_XRC_QUEUE, and of the same domain as the endpoint
  * that receives. What arrives is received from that one's queue, completes in its receiving CQ with the index of the endpoint
  * that has received, and reaches the memory of its protection domain. A number that there is not is an offence: HD_S_INVALID.
  */
@@ -42,7 +42,7 @@
 /*
  * Queues of other nodes. An endpoint with hd_ep_attr.stray asks its front, as deferred work, for the way to a queue that its node does not have, and
  * keeps what names it waiting until the front calls hd_ep_proxy: what names this queue leaves by `via`, a pair of the front's with
- * HD_EP_NAMES whose other end is in the queue's node, and nothing else does; NULL: there is no such queue. `via` may be closed at any time; when
+ * HD_EP_XRC whose other end is in the queue's node, and nothing else does; NULL: there is no such queue. `via` may be closed at any time; when
  * it has failed the front is asked again. The sender's patience is counted there, its rights here. When the endpoint fails or is reset,
  * its ways are forgotten.
  */
@@ -132,14 +132,14 @@ void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey);
  * for anybody. What has completed stays in its CQs.
  *
  * hd_ep_pause: to SQD: stop starting what is posted (HD_EV_EP_DRAINED follows when what was under way has ended), or back. 0; -EINVAL: it cannot from
- * its state. hd_ep_finish: that event follows when everything posted has ended; perhaps at once.
+ * its state. hd_ep_drain: that event follows when everything posted has ended; perhaps at once.
  */
 void hd_ep_fail(struct hd_ep *ep);
 int hd_ep_has_failed(const struct hd_ep *ep);
 void hd_ep_reset(struct hd_ep *ep);
 int hd_ep_pause(struct hd_ep *ep, bool on);
 int hd_ep_go_on(struct hd_ep *ep);
-void hd_ep_finish(struct hd_ep *ep);
+void hd_ep_drain(struct hd_ep *ep);
 
 /*
  * hd_send_failed: an operation that is wrong here already: in its turn it completes with this status. A reliable endpoint fails then;

@@ -57,7 +57,7 @@ struct hd_atomic_args {
 	const struct hd_rma_seg *segs; /* the target's; copied */
 	uint64_t tag;		       /* as in struct hd_rma_args */
 	void *ctx;
-	uint64_t imm;	/* HD_EP_NAMES: the upper half, as in hd_send; else 0 */
+	uint64_t imm;	/* HD_EP_XRC: the upper half, as in hd_send; else 0 */
 	uint32_t flags; /* enum hd_send_flag: COMPLETE, GATED, FENCE, WORK. INJECT and DELIVERED always hold */
 };
 

@@ -296,7 +296,7 @@ static uint64_t part_virtual(const struct hd_mr *mr, uint64_t addr, uint64_t len
 }
 
 /* Virtual addresses: segments may touch each other, in any order. */
-static int reach_virtual(const struct hd_mr *mr, uint64_t addr, uint64_t len, struct iovec *iov, int *count)
+static int mr_at_virtual(const struct hd_mr *mr, uint64_t addr, uint64_t len, struct iovec *iov, int *count)
 {
 	int n = 0;
 
@@ -313,7 +313,7 @@ static int reach_virtual(const struct hd_mr *mr, uint64_t addr, uint64_t len, st
 	return 0;
 }
 
-static int reach_offset(const struct hd_mr *mr, uint64_t addr, uint64_t len, struct iovec *iov, int *count)
+static int mr_at_offset(const struct hd_mr *mr, uint64_t addr, uint64_t len, struct iovec *iov, int *count)
 {
 	uint64_t room = hd_iov_len(mr->iov, mr->count);
 
@@ -353,8 +353,8 @@ int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iove
 	if (out)
 		*out = mr;
 	if (mr->virtual)
-		return reach_virtual(mr, want->addr, want->len, iov, count);
-	return reach_offset(mr, want->addr - mr->base, want->len, iov, count);
+		return mr_at_virtual(mr, want->addr, want->len, iov, count);
+	return mr_at_offset(mr, want->addr - mr->base, want->len, iov, count);
 }
 
 void hd_mr_hold(struct hd_mr *mr, struct hd_mr_hold *hold, void (*end)(struct hd_mr_hold *hold))

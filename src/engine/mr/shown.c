@@ -19,7 +19,7 @@
 
 /* ---- what we show ---------------------------------------------------------------------------------------------- */
 
-static void reach_page_describe(const struct hd_mr *mr, struct hd_page_mr *what)
+static void row_describe(const struct hd_mr *mr, struct hd_page_mr *what)
 {
 	*what = (struct hd_page_mr){ .key = mr->key, .count = (uint32_t)mr->count };
 	if (mr->access & HD_ACCESS_REMOTE_READ && !mr->read)
@@ -44,7 +44,7 @@ void hd_mr_show(struct hd_mr *mr)
 		hd_page_mr_hide(mr->node, mr->row);
 	if (!mr->enabled || mr->count < 1 || mr->count > HD_PAGE_SEGS || mr->key_count || mr->from)
 		return;
-	reach_page_describe(mr, &what);
+	row_describe(mr, &what);
 	if (!what.access)
 		return;
 	if (mr->row < 0)
@@ -53,7 +53,7 @@ void hd_mr_show(struct hd_mr *mr)
 		hd_page_mr_show(mr->node, mr->row, &what);
 }
 
-static bool reach_page_settled(struct hd_node *node, uint32_t row)
+static bool row_is_settled(struct hd_node *node, uint32_t row)
 {
 	bool all = true;
 
@@ -82,7 +82,7 @@ bool hd_mr_settled(struct hd_mr *mr)
 
 	if (mr->row < 0)
 		return true;
-	if (!hd_core(node)->dead && !reach_page_settled(node, (uint32_t)mr->row))
+	if (!hd_core(node)->dead && !row_is_settled(node, (uint32_t)mr->row))
 		return false;
 	hd_page_mr_put(node, mr->row);
 	mr->row = -1;

@@ -12,7 +12,7 @@ static bool is_open_to(const struct hd_ep *ep, struct hd_page_ep *what)
 	if (!ep->watch)
 		return true;
 	/* whose memory it reaches depends on what an operation names */
-	if (ep->policy & HD_EP_NAMES)
+	if (ep->policy & HD_EP_XRC)
 		return false;
 	return ep->class->is_shown_to(ep, what);
 }

@@ -90,9 +90,9 @@ struct hd_ep {
 	bool rx_busy;	  /* rdm/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
 	bool rx_resuming; /* somebody sees to the deferred ones */
 	/* name's, and what peers of this host see */
-	uint32_t page_from;  /* what hd_page_ep.from must be for it: its index, and qp's HD_PAGE_LOSSY */
-	uint32_t page_epoch; /* and hd_page_ep.epoch: written by qp, else 0 */
-	uint32_t reach_pass; /* xfer's: hd_xfers.reach_pass when an operation was not done with its turn */
+	uint32_t page_from;   /* what hd_page_ep.from must be for it: its index, and qp's HD_PAGE_LOSSY */
+	uint32_t page_epoch;  /* and hd_page_ep.epoch: written by qp, else 0 */
+	uint32_t direct_pass; /* xfer's: hd_xfers.direct_pass when an operation was not done with its turn */
 	struct hd_bound_port *bound_port; /* where it is called; NULL: nowhere */
 	/* rdm's: what messages have met, or are taken by FI_PEEK and not yet received */
 	STAILQ_HEAD(, hd_msg) deferred; /* they have met their receives, and wait for those before */

@@ -98,7 +98,7 @@ void hd_ack_want_now(struct hd_qp *p)
 static bool ack_is_wanted(const struct hd_qp *p)
 {
 	if (p->life.sq.next != p->life.sq.tail || p->life.sq.tail - p->life.sq.head >= p->attr.max ||
-	    p->life.sq.next - p->life.sq.head > SCANNED || p->life.sq.finishing || hd_qp_is_draining(p))
+	    p->life.sq.next - p->life.sq.head > SCANNED || p->life.sq.drain_all || hd_qp_is_draining(p))
 		return true;
 	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.next; seq++) {
 		const struct hd_wqe *s = &p->wqes[seq & p->attr.mask];

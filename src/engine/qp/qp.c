@@ -441,7 +441,7 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	p->attr.lossy = ep->policy & HD_EP_DROP;
 	if (p->attr.lossy)
 		ep->page_from |= HD_PAGE_LOSSY;
-	p->attr.wire_queue = ep->policy & HD_EP_NAMES ? HD_PKT_F_TAGGED : 0;
+	p->attr.wire_queue = ep->policy & HD_EP_XRC ? HD_PKT_F_TAGGED : 0;
 	p->attr.wire_flags = (p->attr.lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_SSN | p->attr.wire_queue;
 	p->attr.plain = !p->attr.wire_queue && !p->attr.head_len;
 	ep->policy &= ~(uint32_t)HD_EP_DROP;

@@ -105,7 +105,7 @@ struct hd_sq {
 	uint32_t ordered, reading, direct; /* under way, by enum hd_wqe_way */
 	struct hd_pkt_epoch epoch;	   /* of what is sent */
 	bool pushing;
-	bool finishing; /* it is to be told when all that is posted has ended: hd_ep_finish */
+	bool drain_all; /* it is to be told when all that is posted has ended: hd_ep_drain */
 	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
 	uint32_t psn, base; /* the packet sequence number of WQE `base` */
 	struct hd_timer settle;
@@ -179,7 +179,7 @@ struct hd_qp_path {
 	bool moves;		   /* the second is the first as soon as that can be */
 };
 
-/* HD_EP_NAMES: whose queue, CQ and protection domain the endpoint has now: xrc/target.c. */
+/* HD_EP_XRC: whose queue, CQ and protection domain the endpoint has now: xrc/target.c. */
 struct hd_xrc {
 	struct hd_qp *target;	 /* NULL: its own */
 	LIST_ENTRY(hd_qp) entry; /* target->xrc_users */
@@ -202,7 +202,7 @@ struct hd_qp_asked {
 	uint32_t mask, max; /* of the ring of WQEs: its places are mask + 1, of which max are used */
 	bool lossy; /* HD_EP_DROP was asked for: nothing is answered, no error of the other end counts */
 	uint8_t wire_flags; /* enum hd_pkt_flag that each message has, and */
-	uint8_t wire_queue; /* HD_PKT_F_QUEUE: each thing that is sent names a queue, HD_EP_NAMES; or 0 */
+	uint8_t wire_queue; /* HD_PKT_F_QUEUE: each thing that is sent names a queue, HD_EP_XRC; or 0 */
 	bool plain; /* it has one other end, no name of a queue and no space in front of what it receives */
 	uint32_t head_len;
 	uint64_t domain; /* hd_ep_attr */
@@ -240,7 +240,7 @@ struct hd_qp {
 	struct hd_deferred deferred;  /* hd_qp_kick */
 	struct hd_ep_mark mark;	      /* mark.c */
 	LIST_ENTRY(hd_qp) marked;     /* hd_qps.marked, while mark.passed */
-	LIST_HEAD(, hd_qp) xrc_users; /* HD_EP_NAMED */
+	LIST_HEAD(, hd_qp) xrc_users; /* HD_EP_XRC_QUEUE */
 	/* xrc/proxy.c: its requests for queues of others, or NULL; what leaves by it, and the way that it is part of, or NULL */
 	struct hd_xrc_proxy *xrc_proxy;
 	struct hd_proxied *proxied;
@@ -503,7 +503,7 @@ void hd_sq_overdue(struct hd_qp *p);
 void hd_sq_unreached(struct hd_qp *p, enum hd_status status);
 void hd_sq_drop(struct hd_qp *p, enum hd_status status);
 
-/* hd_sq_drain: SQD: tell when nothing is under way; hd_ep_finish: when nothing is posted. */
+/* hd_sq_drain: SQD: tell when nothing is under way; hd_ep_drain: when nothing is posted. */
 void hd_sq_drain(struct hd_qp *p);
 
 /* ---- ud.c ---- */

@@ -631,12 +631,12 @@ static void finishes(void **state)
 	EACH_TRANSPORT(t)
 	{
 		open_deep(&p, t, &owner);
-		hd_ep_finish(p.a.ep);
+		hd_ep_drain(p.a.ep);
 		assert_int_equal(told_count, 1);
 		assert_int_equal(told_code, HD_EV_EP_DRAINED);
 		for (int i = 0; i < 3; i++)
 			qp_send(&p.a, out, i == 1 ? LONG : 8, &out[i]);
-		hd_ep_finish(p.a.ep);
+		hd_ep_drain(p.a.ep);
 		for (int i = 0; i < 3; i++) {
 			qp_silence(&p, &p.a, 2);
 			assert_int_equal(told_count, 1);

@@ -170,7 +170,7 @@ static enum hd_wait what_else(struct hd_qp *p, struct hd_peer *peer, const struc
 	uint32_t number = pkt->qp.queue;
 	enum hd_wait w;
 
-	if (p->ep->policy & HD_EP_NAMED)
+	if (p->ep->policy & HD_EP_XRC_QUEUE)
 		return HD_WAIT_NEVER;
 	if (!(p->ep->policy & HD_EP_PAIRED))
 		return open_to(p, pkt);
@@ -190,7 +190,7 @@ static inline enum hd_wait what_for(struct hd_qp *p, const struct hd_arrival *a)
 
 	if (hd_unlikely(a->pkt->kind == HD_PKT_PUT)) /* no queue pair of ours sends one */
 		return HD_WAIT_NEVER;
-	if (hd_unlikely((p->ep->policy & (HD_EP_PAIRED | HD_EP_NAMES)) != HD_EP_PAIRED))
+	if (hd_unlikely((p->ep->policy & (HD_EP_PAIRED | HD_EP_XRC)) != HD_EP_PAIRED))
 		return what_else(p, a->peer, a->pkt);
 	w = from_whom(p, a->peer, a->pkt);
 	if (w != HD_WAIT_NOT)

@@ -41,15 +41,15 @@ static void wqe_complete(const struct hd_qp *p, const struct hd_wqe *s, enum hd_
 
 void hd_sq_drain(struct hd_qp *p)
 {
-	if (p->life.sq.finishing && p->life.sq.head == p->life.sq.tail) {
-		p->life.sq.finishing = false;
+	if (p->life.sq.drain_all && p->life.sq.head == p->life.sq.tail) {
+		p->life.sq.drain_all = false;
 		hd_qp_event(p, HD_EV_EP_DRAINED, 0);
 	}
 	if (hd_qp_is_draining(p) && p->life.sq.head == p->life.sq.next) {
 		hd_qp_step(p, HD_QP_STEP_DRAINED);
 		hd_qp_event(p, HD_EV_EP_DRAINED, 0);
 	}
-	if (p->life.sq.finishing || hd_qp_is_draining(p))
+	if (p->life.sq.drain_all || hd_qp_is_draining(p))
 		hd_ack_want(p);
 }
 
@@ -83,7 +83,7 @@ void hd_sq_retire(struct hd_qp *p)
 		else
 			sq_complete_failed(p, s);
 	}
-	if (hd_unlikely(p->life.sq.finishing || hd_qp_is_draining(p)))
+	if (hd_unlikely(p->life.sq.drain_all || hd_qp_is_draining(p)))
 		hd_sq_drain(p);
 }
 

@@ -144,9 +144,9 @@ int hd_ep_go_on(struct hd_ep *ep)
 	return rc;
 }
 
-void hd_ep_finish(struct hd_ep *ep)
+void hd_ep_drain(struct hd_ep *ep)
 {
 	hd_assert_locked(ep->node);
-	ep->qp->life.sq.finishing = true;
+	ep->qp->life.sq.drain_all = true;
 	hd_sq_drain(ep->qp);
 }

@@ -143,7 +143,7 @@ static void act(struct pair *p, enum action how)
 	if (how == RESUME)
 		assert_int_equal(hd_ep_pause(p->a.ep, false), 0);
 	if (how == FINISH)
-		hd_ep_finish(p->a.ep);
+		hd_ep_drain(p->a.ep);
 	if (how == FAIL)
 		hd_ep_fail(p->a.ep);
 	if (how == RESET)

@@ -350,7 +350,7 @@ static void sqd_drains(void **state)
 		throws(&p.a, p.a.to, 4, 1);
 		qp_silence(&p, &p.a, 5);
 		assert_null(hd_cq_peek(p.b.cq));
-		hd_ep_finish(p.a.ep);
+		hd_ep_drain(p.a.ep);
 		assert_int_equal(drained, 1);
 		assert_int_equal(hd_ep_pause(p.a.ep, false), 0);
 		throws(&p.a, p.a.to, 5, 1);

@@ -64,8 +64,8 @@ static inline bool at_once_is_known(const struct hd_direct_seen *s, const struct
 	       hd_page_ep_same(&hd_page_tables(dest->peer->link->page)->eps[s->ep], &s->row);
 }
 
-static inline enum hd_reached reach_now(const struct hd_ep *ep, const struct hd_dest *dest,
-					const struct hd_rma_args *a)
+static inline enum hd_direct_outcome immediate_now(const struct hd_ep *ep, const struct hd_dest *dest,
+						   const struct hd_rma_args *a)
 {
 	uint32_t access = a->op == HD_RMA_READ ? HD_PAGE_MR_READ : HD_PAGE_MR_WRITE;
 	const struct hd_rma_seg *seg = a->segs;
@@ -100,7 +100,7 @@ static inline enum hd_reached reach_now(const struct hd_ep *ep, const struct hd_
 
 int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args)
 {
-	enum hd_reached reached = HD_DIRECT_NOT;
+	enum hd_direct_outcome outcome = HD_DIRECT_NOT;
 	const struct hd_dest *to = dest;
 	bool simple = is_simple(args), reads = args->op == HD_RMA_READ;
 	int rc = 0;
@@ -120,9 +120,9 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 	if (hd_unlikely(rc))
 		return rc;
 	if (simple && to)
-		reached = reach_now(ep, to, args);
-	if (hd_unlikely(reached != HD_DIRECT_DONE))
-		return hd_rma_later(ep, dest, args, reached == HD_DIRECT_PACKET && to == dest);
+		outcome = immediate_now(ep, to, args);
+	if (hd_unlikely(outcome != HD_DIRECT_DONE))
+		return hd_rma_later(ep, dest, args, outcome == HD_DIRECT_PACKET && to == dest);
 	if (args->flags & HD_SEND_COMPLETE)
 		hd_sent_complete(ep, args->ctx, HD_C_RMA | (reads ? HD_C_READ : HD_C_WRITE), args->segs->len,
 				 args->tag, 0);

@@ -61,7 +61,7 @@ static bool find_ep(struct want *w, const struct hd_ep *ep, const struct hd_dest
 }
 
 /* A private copy of a row, if it is valid, and was while it was copied. */
-static bool reach_read_row(const struct hd_page_mr *row, struct hd_page_mr *copy, uint32_t *state)
+static bool direct_read_row(const struct hd_page_mr *row, struct hd_page_mr *copy, uint32_t *state)
 {
 	*state = atomic_load_explicit(&row->state, memory_order_acquire);
 	if (!(*state & 1))
@@ -99,7 +99,8 @@ static bool find_piece(const struct hd_page_mr *mr, uint64_t addr, uint64_t len,
 }
 
 /* Where `len` bytes from byte `at` of the segment on begin. */
-static bool reach_find_place(const struct want *w, const struct hd_rma_seg *seg, uint64_t at, struct place *p)
+static bool direct_find_place(const struct want *w, const struct hd_rma_seg *seg, uint64_t at,
+			      struct place *p)
 {
 	uint32_t home = hd_page_mr_home(seg->key);
 	struct hd_page_mr mr;
@@ -108,7 +109,7 @@ static bool reach_find_place(const struct want *w, const struct hd_rma_seg *seg,
 		return false;
 	for (uint32_t i = 0; i < HD_PAGE_WINDOW; i++) {
 		p->mr = (home + i) & (HD_PAGE_MRS - 1);
-		if (reach_read_row(&w->tables->mrs[p->mr], &mr, &p->mr_state) && permits(&mr, w, seg->key))
+		if (direct_read_row(&w->tables->mrs[p->mr], &mr, &p->mr_state) && permits(&mr, w, seg->key))
 			return find_piece(&mr, seg->addr + at, seg->len - at, p);
 	}
 	return false;
@@ -127,12 +128,12 @@ static bool want_make(struct want *w, const struct hd_ep *ep, const struct hd_de
 	return find_ep(w, ep, dest);
 }
 
-static bool reach_covers(const struct want *w, const struct hd_rma_seg *seg)
+static bool direct_covers(const struct want *w, const struct hd_rma_seg *seg)
 {
 	struct place p;
 
 	for (uint64_t at = 0; at < seg->len; at += p.len)
-		if (!reach_find_place(w, seg, at, &p))
+		if (!direct_find_place(w, seg, at, &p))
 			return false;
 	return true;
 }
@@ -145,7 +146,7 @@ static bool is_possible(const struct hd_op *op, struct want *w)
 	if (!op->t.len || !want_make(w, op->t.ep, op->dest, hd_op_is_read(op)))
 		return false;
 	for (int i = 0; i < run->count; i++)
-		if (!reach_covers(w, &run->seg[i]))
+		if (!direct_covers(w, &run->seg[i]))
 			return false;
 	return true;
 }
@@ -209,7 +210,7 @@ static bool next_place(const struct hd_op *op, const struct want *w, struct plac
 
 	for (int i = 0; i < run->count; i++) {
 		if (at < run->seg[i].len)
-			return reach_find_place(w, &run->seg[i], at, p);
+			return direct_find_place(w, &run->seg[i], at, p);
 		at -= run->seg[i].len;
 	}
 	return false;
@@ -250,7 +251,7 @@ static uint64_t slice_len(const struct hd_op *op, uint64_t len)
 	return left < 8 ? max - 8 : max;
 }
 
-static void reach_aim(struct hd_direct *r, const struct want *w, const struct place *p)
+static void direct_aim(struct hd_direct *r, const struct want *w, const struct place *p)
 {
 	r->mr = p->mr;
 	r->mr_state = p->mr_state;
@@ -269,7 +270,7 @@ static int64_t copy_slice(const struct hd_op *op)
 
 	if (!want_make(&w, op->t.ep, op->dest, hd_op_is_read(op)) || !next_place(op, &w, &p))
 		return -EOPNOTSUPP;
-	reach_aim(&r, &w, &p);
+	direct_aim(&r, &w, &p);
 	r.len = slice_len(op, p.len);
 	r.last = op->t.at + r.len == op->t.len;
 	r.count = hd_iov_slice(op->iov, op->t.count, op->t.at, r.len, near);
@@ -380,7 +381,7 @@ static bool may_go(struct hd_op *op, struct hd_peer *peer)
 	return has_passed(op, peer);
 }
 
-static enum step reach_step(struct hd_op *op)
+static enum step direct_step(struct hd_op *op)
 {
 	int64_t n;
 
@@ -409,7 +410,7 @@ static enum step reach_step(struct hd_op *op)
 
 int hd_direct_push(struct hd_peer *peer)
 {
-	uint32_t pass = ++hd_xfers(peer->node)->reach_pass;
+	uint32_t pass = ++hd_xfers(peer->node)->direct_pass;
 	struct hd_op *op, *next;
 	int n = 0;
 
@@ -418,13 +419,13 @@ int hd_direct_push(struct hd_peer *peer)
 		enum step did;
 
 		next = TAILQ_NEXT(op, entry);
-		if (ep->reach_pass == pass)
+		if (ep->direct_pass == pass)
 			continue; /* one before it is not done */
-		did = reach_step(op);
+		did = direct_step(op);
 		if (did == STEP_PACKET)
 			did = go_by_packet(op) < 0 ? STEP_WAITS : STEP_ENDED;
 		if (did != STEP_ENDED)
-			ep->reach_pass = pass;
+			ep->direct_pass = pass;
 		n += did != STEP_WAITS;
 		if (did == STEP_MORE)
 			break; /* a slice is enough for one turn */
@@ -436,7 +437,7 @@ int hd_direct_push(struct hd_peer *peer)
 /* ---- beginning ---------------------------------------------------------------------------------------------------------- */
 
 /* It cannot end in the call: keep it. Its buffer may have been promised back. */
-static int reach_keep(struct hd_op *op)
+static int direct_keep(struct hd_op *op)
 {
 	int rc = op->flags & HD_SEND_INJECT && !op->copy ? hd_op_copy(op) : 0;
 
@@ -450,12 +451,12 @@ static int reach_keep(struct hd_op *op)
 	return 0;
 }
 
-static int reach_begin(struct hd_op *op)
+static int direct_begin(struct hd_op *op)
 {
 	int64_t at;
 
 	if (!has_passed(op, op->dest->peer))
-		return reach_keep(op);
+		return direct_keep(op);
 	at = copy_some(op);
 	if (at == -ENOTCONN || at == -EOPNOTSUPP)
 		return (int)at;
@@ -467,7 +468,7 @@ static int reach_begin(struct hd_op *op)
 	}
 	op->t.at = at > 0 ? (uint64_t)at : 0;
 	if (op->t.at < op->t.len)
-		return reach_keep(op);
+		return direct_keep(op);
 	if (!(op->flags & HD_SEND_IMM)) {
 		hd_op_done(op, 0);
 		return 0;
@@ -492,7 +493,7 @@ int hd_direct_try(struct hd_op *op)
 	if (draw_token(op, peer) < 0)
 		return -EAGAIN;
 	op->t.at = 0;
-	return behind ? reach_keep(op) : reach_begin(op);
+	return behind ? direct_keep(op) : direct_begin(op);
 }
 
 /* ---- for those that end in one call ------------------------------------------------------------------------------------- */
@@ -504,7 +505,7 @@ bool hd_direct_find(struct hd_direct_seen *s, const struct hd_ep *ep, const stru
 	struct want w;
 
 	s->access = 0;
-	if (!want_make(&w, ep, dest, access == HD_PAGE_MR_READ) || !reach_find_place(&w, seg, 0, &p) ||
+	if (!want_make(&w, ep, dest, access == HD_PAGE_MR_READ) || !direct_find_place(&w, seg, 0, &p) ||
 	    p.len != seg->len)
 		return false;
 	*s = (struct hd_direct_seen){ .key = seg->key,

@@ -33,7 +33,7 @@ static inline const struct hd_rma_run *hd_op_rma(const struct hd_op *op)
  * keep it in *s; false: it is not there, or not to be reached like that. hd_direct_seen_of: where that is kept. hd_direct_most: bytes that
  * one call may copy.
  */
-enum hd_reached {
+enum hd_direct_outcome {
 	HD_DIRECT_DONE, /* it is done, and is to be completed */
 	HD_DIRECT_NOT, /* nothing has been done, or some of it that may be done once more, and it has to become an operation */
 	HD_DIRECT_PACKET, /* the same, and going by packet is the better way for it now */

@@ -3,8 +3,8 @@
 /* One-sided operations by the initiator when an endpoint, a link or a region goes: nobody touches what is gone. */
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
+#include "engine/test/test_direct.h"
 #include "engine/test/test_pair.h"
-#include "engine/test/test_reach.h"
 #include "engine/xfer/xfer.h"
 #include "transport/vm_seam.h"
 
@@ -20,10 +20,10 @@ static struct hd_mr *three_under_way(struct pair *p, void *mem, void *mine)
 {
 	struct hd_mr *mr;
 
-	reach_open(p, HD_EP_SAW);
-	mr = reach_region(&p->b, KEY, mem, BIG, 0);
+	direct_open(p, HD_EP_SAW);
+	mr = direct_region(&p->b, KEY, mem, BIG, 0);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(reach_post(p, HD_RMA_WRITE, mine, BIG, 0, DONE), 0);
+		assert_int_equal(direct_post(p, HD_RMA_WRITE, mine, BIG, 0, DONE), 0);
 	return mr;
 }
 
@@ -38,7 +38,7 @@ static void the_endpoint_may_close_with_operations_under_way(void **state)
 	hd_ep_close(p.a.ep);
 	assert_false(hd_peer_inspect(p.a.to->peer).direct);
 	memset(mem, 0x33, BIG);
-	reach_turns(&p.a, 100);
+	direct_turns(&p.a, 100);
 	for (size_t i = 0; i < BIG; i++)
 		assert_int_equal(mem[i], 0x33);
 	assert_int_equal(
@@ -47,7 +47,7 @@ static void the_endpoint_may_close_with_operations_under_way(void **state)
 			   &p.a.ep),
 		0);
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 	free(mem);
 	free(mine);
 }
@@ -61,11 +61,11 @@ static void a_broken_link_ends_them_in_error(void **state)
 	mr = three_under_way(&p, mem, mine);
 	vm_seam.error = ESRCH; /* the process has gone */
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(reach_alone(&p).err, HD_S_LOST);
+		assert_int_equal(direct_alone(&p).err, HD_S_LOST);
 	assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
 	vm_seam.error = 0;
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 	free(mem);
 	free(mine);
 }
@@ -112,20 +112,20 @@ static void a_region_is_not_gone_while_it_is_copied(void **state)
 
 	for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++) {
 		c = (struct closer){ 0 };
-		reach_open(&p, 0);
+		direct_open(&p, 0);
 		hd_core(p.b.node)->locked = true;
 		hd_node_lock(p.b.node);
 		c.node = p.b.node;
-		c.mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
+		c.mr = direct_region(&p.b, KEY, mem, sizeof(mem), 0);
 		hd_node_unlock(p.b.node);
 		vm_seam.before = close_within;
 		vm_seam.arg = &c;
-		assert_int_equal(reach_post(&p, op, mine, sizeof(mine), 0, DONE), 0);
+		assert_int_equal(direct_post(&p, op, mine, sizeof(mine), 0, DONE), 0);
 		assert_int_equal(pthread_join(c.thread, NULL), 0);
 		assert_int_equal(c.rc, 0);
-		assert_int_equal(reach_alone(&p).err, 0);
+		assert_int_equal(direct_alone(&p).err, 0);
 		hd_core(p.b.node)->locked = false;
-		reach_close(&p);
+		direct_close(&p);
 	}
 }
 
@@ -136,17 +136,17 @@ static void nothing_is_written_once_it_is_closed(void **state)
 	struct hd_mr *mr;
 	struct pair p;
 
-	reach_open(&p, 0);
-	mr = reach_region(&p.b, KEY, mem, BIG, 0);
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, BIG, 0, DONE), 0);
-	reach_turns(&p.a, 1);
+	direct_open(&p, 0);
+	mr = direct_region(&p.b, KEY, mem, BIG, 0);
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, BIG, 0, DONE), 0);
+	direct_turns(&p.a, 1);
 	assert_int_equal(hd_mr_close(mr), 0);
 	memset(mem, 0x44, BIG);
 	assert_int_equal(pair_next(&p, &p.a).err, HD_S_ACCESS);
 	pair_settle(&p, 5);
 	for (size_t i = 0; i < BIG; i++)
 		assert_int_equal(mem[i], 0x44);
-	reach_close(&p);
+	direct_close(&p);
 	free(mem);
 	free(mine);
 }
@@ -167,16 +167,16 @@ static void a_stopped_peer_is_told_of(void **state)
 	struct closer c = { 0 };
 	struct pair p;
 
-	reach_open(&p, 0);
-	c.mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
+	direct_open(&p, 0);
+	c.mr = direct_region(&p.b, KEY, mem, sizeof(mem), 0);
 	vm_seam.before = close_by_the_one_that_copies;
 	vm_seam.arg = &c;
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
 	assert_int_equal(c.rc, -EBUSY);
-	assert_int_equal(reach_alone(&p).err, 0);
-	reach_refused(&p, 0, 8, HD_S_ACCESS);
+	assert_int_equal(direct_alone(&p).err, 0);
+	direct_refused(&p, 0, 8, HD_S_ACCESS);
 	assert_int_equal(hd_mr_close(c.mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 }
 
 int main(void)
@@ -189,5 +189,5 @@ int main(void)
 		cmocka_unit_test(a_stopped_peer_is_told_of),
 	};
 
-	return cmocka_run_group_tests_name("reach_gone", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("direct_gone", tests, NULL, NULL);
 }

@@ -4,8 +4,8 @@
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
 #include "engine/name/name.h"
+#include "engine/test/test_direct.h"
 #include "engine/test/test_pair.h"
-#include "engine/test/test_reach.h"
 #include "engine/xfer/xfer.h"
 #include "transport/vm_seam.h"
 
@@ -28,26 +28,26 @@ static void what_is_not_permitted_is_the_targets_to_refuse(void **state)
 	struct hd_mr *mr;
 	struct pair p;
 
-	reach_open(&p, 0);
-	reach_refused(&p, 0, 8, HD_S_ACCESS); /* no such key */
-	mr = reach_region(&p.b, KEY, mem, 200, 0);
-	reach_refused(&p, 193, 8, HD_S_RANGE);
-	reach_refused(&p, 200, 8, HD_S_RANGE);
-	reach_refused(&p, UINT64_MAX - 3, 8, HD_S_RANGE); /* its end would be inside again */
+	direct_open(&p, 0);
+	direct_refused(&p, 0, 8, HD_S_ACCESS); /* no such key */
+	mr = direct_region(&p.b, KEY, mem, 200, 0);
+	direct_refused(&p, 193, 8, HD_S_RANGE);
+	direct_refused(&p, 200, 8, HD_S_RANGE);
+	direct_refused(&p, UINT64_MAX - 3, 8, HD_S_RANGE); /* its end would be inside again */
 	hd_mr_disable(mr);
-	reach_refused(&p, 0, 8, HD_S_ACCESS);
+	direct_refused(&p, 0, 8, HD_S_ACCESS);
 	assert_int_equal(hd_mr_close(mr), 0);
 	assert_int_equal(hd_mr_open(p.b.node, &read_only, &mr), 0);
-	reach_refused(&p, 0, 8, HD_S_ACCESS);
+	direct_refused(&p, 0, 8, HD_S_ACCESS);
 	assert_int_equal(hd_mr_close(mr), 0);
-	mr = reach_region(&p.b, KEY, mem, 200, 0);
+	mr = direct_region(&p.b, KEY, mem, 200, 0);
 	p.b.ep->policy &= ~(uint32_t)HD_EP_REMOTE_WRITE;
 	hd_ep_show(p.b.ep);
-	reach_refused(&p, 0, 8, HD_S_ACCESS);
+	direct_refused(&p, 0, 8, HD_S_ACCESS);
 	assert_int_equal(hd_mr_close(mr), 0);
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(mem[i], 0);
-	reach_close(&p);
+	direct_close(&p);
 }
 
 static void regions_of_one_endpoint(void **state)
@@ -57,19 +57,19 @@ static void regions_of_one_endpoint(void **state)
 	struct hd_mr *mr;
 	struct pair p;
 
-	reach_open(&p, 0);
+	direct_open(&p, 0);
 	assert_int_equal(hd_ep_open(p.b.node, &(struct hd_ep_attr){ .type = HD_EP_RDM }, &other), 0);
-	mr = reach_region(&p.b, KEY, mem, 200, 0);
+	mr = direct_region(&p.b, KEY, mem, 200, 0);
 	hd_mr_bind_ep(mr, other);
-	reach_refused(&p, 0, 8, HD_S_ACCESS);
+	direct_refused(&p, 0, 8, HD_S_ACCESS);
 	hd_mr_bind_ep(mr, p.b.ep);
 	usleep(200); /* it was seen to poll */
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 8, 0, DONE), 0);
-	assert_int_equal(reach_alone(&p).err, 0);
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 8, 0, DONE), 0);
+	assert_int_equal(direct_alone(&p).err, 0);
 	assert_int_equal(mem[0], 1);
 	hd_ep_close(other);
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 }
 
 /* Whoever counts what others do hears of it. */
@@ -80,22 +80,22 @@ static void what_is_counted_goes_by_packet(void **state)
 	struct hd_mr *mr;
 	struct pair p;
 
-	reach_open(&p, 0);
+	direct_open(&p, 0);
 	assert_int_equal(hd_cntr_open(p.b.node, &cntr), 0);
-	mr = reach_region(&p.b, KEY, mem, 200, 0);
+	mr = direct_region(&p.b, KEY, mem, 200, 0);
 	hd_mr_bind_cntrs(mr, NULL, cntr);
-	assert_int_equal(reach_post(&p, HD_RMA_READ, mine, 200, 0, DONE), 0);
-	assert_int_equal(reach_alone(&p).err, 0); /* reads are not counted */
+	assert_int_equal(direct_post(&p, HD_RMA_READ, mine, 200, 0, DONE), 0);
+	assert_int_equal(direct_alone(&p).err, 0); /* reads are not counted */
 	usleep(200);
 	vm_seam.calls = 0;
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 200, 0, DONE), 0);
-	assert_true(reach_nothing_done(&p));
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 200, 0, DONE), 0);
+	assert_true(direct_nothing_done(&p));
 	assert_int_equal(pair_next(&p, &p.a).err, 0);
 	assert_int_equal(hd_cntr_read(cntr), 1);
 	assert_int_equal(vm_seam.calls, 0);
 	assert_int_equal(hd_mr_close(mr), 0);
 	assert_int_equal(hd_cntr_close(cntr), 0);
-	reach_close(&p);
+	direct_close(&p);
 }
 
 /* More regions with one home than a window has rows: the rest are reached all the same. */
@@ -110,12 +110,12 @@ static void a_full_table_costs_no_region(void **state)
 	int shown = 0;
 	struct pair p;
 
-	reach_open(&p, 0);
+	direct_open(&p, 0);
 	for (int i = 0; i < MANY; i++) {
 		do
 			key++;
 		while (hd_page_mr_home(key) != 123);
-		mr[i] = reach_region(&p.b, key, mem[i], 16, 0);
+		mr[i] = direct_region(&p.b, key, mem[i], 16, 0);
 		shown += mr[i]->row >= 0;
 	}
 	assert_int_equal(shown, HD_PAGE_WINDOW);
@@ -135,7 +135,7 @@ static void a_full_table_costs_no_region(void **state)
 	}
 	for (int i = 0; i < MANY; i++)
 		assert_int_equal(hd_mr_close(mr[i]), 0);
-	reach_close(&p);
+	direct_close(&p);
 }
 
 /* ---- in the middle of it ----------------------------------------------------------------------------------------------------------- */
@@ -153,14 +153,14 @@ static void the_rest_goes_by_packet_when_a_right_is_lost(void **state)
 			struct hd_mr *mr;
 			struct pair p;
 
-			reach_open(&p, HD_EP_SAW);
-			mr = reach_region(&p.b, KEY, mem, BIG, 0);
+			direct_open(&p, HD_EP_SAW);
+			mr = direct_region(&p.b, KEY, mem, BIG, 0);
 			test_fill(from, BIG, 5);
 			memset(to, 0, BIG);
 			vm_seam.good = good;
 			vm_seam.error = EPERM;
-			assert_int_equal(reach_post(&p, op, mine, BIG, 0, DONE), 0);
-			assert_true(reach_nothing_done(&p));
+			assert_int_equal(direct_post(&p, op, mine, BIG, 0, DONE), 0);
+			assert_true(direct_nothing_done(&p));
 			vm_seam.error = 0;
 			/* what was copied is the program's: it must not be copied again */
 			test_check(to, before, 5);
@@ -174,7 +174,7 @@ static void the_rest_goes_by_packet_when_a_right_is_lost(void **state)
 			assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
 			assert_int_equal(hd_peer_inspect(p.a.to->peer).saw_fences, 0);
 			assert_int_equal(hd_mr_close(mr), 0);
-			reach_close(&p);
+			direct_close(&p);
 		}
 	free(mem);
 	free(mine);
@@ -187,25 +187,25 @@ static void missing_memory_is_an_error_of_its_own(void **state)
 	struct hd_mr *good, *bad;
 	struct pair p;
 
-	reach_open(&p, 0);
-	bad = reach_region(&p.b, KEY, hole, BIG, 0);
+	direct_open(&p, 0);
+	bad = direct_region(&p.b, KEY, hole, BIG, 0);
 	for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++) {
-		assert_int_equal(reach_post(&p, op, mine, 5000, 0, DONE), 0);
-		assert_int_equal(reach_alone(&p).err, HD_S_ACCESS);
+		assert_int_equal(direct_post(&p, op, mine, 5000, 0, DONE), 0);
+		assert_int_equal(direct_alone(&p).err, HD_S_ACCESS);
 	}
 	assert_int_equal(hd_mr_close(bad), 0);
-	good = reach_region(&p.b, KEY, mine, BIG, 0);
+	good = direct_region(&p.b, KEY, mine, BIG, 0);
 	for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++) {
-		assert_int_equal(reach_post(&p, op, hole, 5000, 0, DONE), 0);
-		assert_int_equal(reach_alone(&p).err, HD_S_PROTECTION);
+		assert_int_equal(direct_post(&p, op, hole, 5000, 0, DONE), 0);
+		assert_int_equal(direct_alone(&p).err, HD_S_PROTECTION);
 		assert_int_equal(mprotect(hole, 1 << 20, PROT_READ | PROT_WRITE), 0);
-		assert_int_equal(reach_post(&p, op, hole, BIG, 0, DONE), 0); /* half of it is there */
-		assert_int_equal(reach_alone(&p).err, HD_S_PROTECTION);
+		assert_int_equal(direct_post(&p, op, hole, BIG, 0, DONE), 0); /* half of it is there */
+		assert_int_equal(direct_alone(&p).err, HD_S_PROTECTION);
 		assert_int_equal(mprotect(hole, BIG, PROT_NONE), 0);
 	}
 	assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
 	assert_int_equal(hd_mr_close(good), 0);
-	reach_close(&p);
+	direct_close(&p);
 	munmap(hole, BIG);
 	free(mine);
 }
@@ -229,8 +229,8 @@ static void lies_harm_nobody_but_the_liar(void **state)
 	struct hd_mr *mr;
 	struct pair p;
 
-	reach_open(&p, 0);
-	mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
+	direct_open(&p, 0);
+	mr = direct_region(&p.b, KEY, mem, sizeof(mem), 0);
 	row = &hd_page_tables(hd_core(p.b.node)->page)->mrs[hd_mr_inspect(mr).row];
 	memset(mine, 7, sizeof(mine));
 	for (unsigned i = 0; i < sizeof(segs) / sizeof(segs[0]); i++)
@@ -239,7 +239,7 @@ static void lies_harm_nobody_but_the_liar(void **state)
 				for (int s = 0; s < HD_PAGE_SEGS; s++)
 					row->seg[s] = segs[i];
 				row->count = counts[k];
-				assert_int_equal(reach_post(&p, op, mine[1], 4096, 0, DONE), 0);
+				assert_int_equal(direct_post(&p, op, mine[1], 4096, 0, DONE), 0);
 				pair_next(&p, &p.a); /* it ends, well or badly */
 				for (int b = 0; b < 4096; b++)
 					assert_true(mine[0][b] == 7 && mine[2][b] == 7);
@@ -248,7 +248,7 @@ static void lies_harm_nobody_but_the_liar(void **state)
 	row->count = 1;
 	row->seg[0] = (struct hd_page_seg){ (uintptr_t)mem, 4096 };
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 }
 
 /* An endpoint that is said to be there, and is not. */
@@ -259,27 +259,27 @@ static void an_endpoint_that_is_not_there(void **state)
 	struct hd_mr *mr;
 	struct pair p;
 
-	reach_open(&p, 0);
-	mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
+	direct_open(&p, 0);
+	mr = direct_region(&p.b, KEY, mem, sizeof(mem), 0);
 	row = &hd_page_tables(hd_core(p.b.node)->page)->eps[p.b.ep->index];
 	atomic_store(&row->state, atomic_load(&row->state) + (1u << 16)); /* of another generation */
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
-	assert_true(reach_nothing_done(&p));
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
+	assert_true(direct_nothing_done(&p));
 	assert_int_equal(vm_seam.calls, 0);
 	assert_int_equal(pair_next(&p, &p.a).err, 0);
 	hd_ep_show(p.b.ep);
 	/* one that is open to another alone */
 	row->node.word[0] = 1;
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
 	assert_int_equal(vm_seam.calls, 0);
 	assert_int_equal(pair_next(&p, &p.a).err, 0);
 	p.a.to->remote = HD_PAGE_EPS; /* and one that the table has no row for */
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
 	assert_int_equal(vm_seam.calls, 0);
 	assert_int_equal(pair_next(&p, &p.a).err, HD_S_REFUSED);
 	p.a.to->remote = 0;
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 }
 
 int main(void)
@@ -295,5 +295,5 @@ int main(void)
 		cmocka_unit_test(an_endpoint_that_is_not_there),
 	};
 
-	return cmocka_run_group_tests_name("reach_left", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("direct_left", tests, NULL, NULL);
 }

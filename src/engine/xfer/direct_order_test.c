@@ -4,8 +4,8 @@
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
 #include "engine/name/name.h"
+#include "engine/test/test_direct.h"
 #include "engine/test/test_pair.h"
-#include "engine/test/test_reach.h"
 #include "engine/xfer/xfer.h"
 #include "transport/vm_seam.h"
 
@@ -23,22 +23,22 @@ static void waits_for_messages_where_that_is_promised(void **state)
 	for (int promised = 0; promised < 2; promised++) {
 		memset(mem, 0, sizeof(mem));
 		memset(mine, 1, sizeof(mine));
-		reach_open(&p, promised ? HD_EP_WAS : 0);
-		mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
+		direct_open(&p, promised ? HD_EP_WAS : 0);
+		mr = direct_region(&p.b, KEY, mem, sizeof(mem), 0);
 		side_post(&p.b, &in, 1, 2, 0, NULL, NULL);
 		pair_push(&p, &p.a, "x", 1, 2, 0);
-		assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 5000, 0, DONE), 0);
-		assert_int_equal(reach_nothing_done(&p), promised);
+		assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 5000, 0, DONE), 0);
+		assert_int_equal(direct_nothing_done(&p), promised);
 		assert_int_equal(mem[0], !promised);
-		reach_turns(&p.b, 50);
+		direct_turns(&p.b, 50);
 		assert_non_null(hd_cq_peek(p.b.cq));
-		assert_int_equal(reach_alone(&p).err, 0);
+		assert_int_equal(direct_alone(&p).err, 0);
 		assert_int_equal(mem[0], 1);
 		/* what is known to have arrived is not asked for again */
-		assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 5000, 0, DONE), 0);
+		assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 5000, 0, DONE), 0);
 		assert_non_null(hd_cq_peek(p.a.cq));
 		assert_int_equal(hd_mr_close(mr), 0);
-		reach_close(&p);
+		direct_close(&p);
 	}
 }
 
@@ -49,18 +49,18 @@ static void waits_for_what_was_before_alone(void **state)
 	struct hd_mr *mr;
 	struct pair p;
 
-	reach_open(&p, HD_EP_WAS);
-	mr = reach_region(&p.b, KEY, mem, BIG, 0);
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 8, 0, DONE), 0);
+	direct_open(&p, HD_EP_WAS);
+	mr = direct_region(&p.b, KEY, mem, BIG, 0);
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 8, 0, DONE), 0);
 	assert_int_equal(pair_next(&p, &p.a).err, 0); /* so that the first message is known to have arrived */
 	usleep(200);
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, BIG, 0, 0), 0);
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, &flag, 1, BIG - 1, DONE), 0);
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, BIG, 0, 0), 0);
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, &flag, 1, BIG - 1, DONE), 0);
 	pair_push(&p, &p.a, "x", 1, 2, 0);
-	assert_int_equal(reach_alone(&p).err, 0);
+	assert_int_equal(direct_alone(&p).err, 0);
 	assert_int_equal(mem[BIG - 1], 9);
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 	free(mem);
 	free(mine);
 }
@@ -72,9 +72,9 @@ static void waits_for_requests_by_packet(void **state)
 	struct hd_mr *mr, *hidden;
 	struct pair p;
 
-	reach_open(&p, 0);
-	mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
-	hidden = reach_region(&p.b, KEY + 1, mem, sizeof(mem), 0);
+	direct_open(&p, 0);
+	mr = direct_region(&p.b, KEY, mem, sizeof(mem), 0);
+	hidden = direct_region(&p.b, KEY + 1, mem, sizeof(mem), 0);
 	hd_page_mr_hide(p.b.node, hidden->row); /* as if the table had had no room for it */
 	memset(mine, 1, sizeof(mine));
 	assert_int_equal(hd_rma(p.a.ep, p.a.to,
@@ -87,8 +87,8 @@ static void waits_for_requests_by_packet(void **state)
 			 0);
 	assert_int_equal(vm_seam.calls, 0);
 	memset(mine + 4096, 2, 4096);
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine + 4096, 4096, 0, DONE), 0);
-	assert_true(reach_nothing_done(&p));
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine + 4096, 4096, 0, DONE), 0);
+	assert_true(direct_nothing_done(&p));
 	assert_int_equal(mem[0], 0);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pair_next(&p, &p.a).err, 0);
@@ -96,7 +96,7 @@ static void waits_for_requests_by_packet(void **state)
 	assert_int_equal(mem[4095], 2);
 	assert_int_equal(hd_mr_close(hidden), 0);
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 }
 
 /* One endpoint's operation that waits does not keep another's. */
@@ -108,16 +108,16 @@ static void endpoints_do_not_wait_for_each_other(void **state)
 	struct pair p;
 
 	memset(mine, 1, sizeof(mine));
-	reach_open(&p, HD_EP_WAS);
-	mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
+	direct_open(&p, HD_EP_WAS);
+	mr = direct_region(&p.b, KEY, mem, sizeof(mem), 0);
 	assert_int_equal(
 		hd_ep_open(p.a.node,
 			   &(struct hd_ep_attr){ .type = HD_EP_RDM, .tx_cq = p.a.cq, .rx_cq = p.a.cq },
 			   &other),
 		0);
 	pair_push(&p, &p.a, "x", 1, 2, 0);
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 8, 0, DONE), 0);
-	assert_true(reach_nothing_done(&p));
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 8, 0, DONE), 0);
+	assert_true(direct_nothing_done(&p));
 	assert_int_equal(hd_rma(other, p.a.to,
 				&(struct hd_rma_args){ .op = HD_RMA_WRITE,
 						       .iov = &(struct iovec){ mine, 8 },
@@ -127,13 +127,13 @@ static void endpoints_do_not_wait_for_each_other(void **state)
 						       .ctx = other,
 						       .flags = DONE }),
 			 0);
-	assert_ptr_equal(reach_alone(&p).ctx, other);
+	assert_ptr_equal(direct_alone(&p).ctx, other);
 	assert_int_equal(mem[0], 0);
 	assert_int_equal(mem[100], 1);
 	assert_ptr_equal(pair_next(&p, &p.a).ctx, mine);
 	hd_ep_close(other);
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 }
 
 static void messages_wait_for_long_writes(void **state)
@@ -144,9 +144,9 @@ static void messages_wait_for_long_writes(void **state)
 
 	test_fill(mine, BIG, 8);
 	for (int promised = 0; promised < 2; promised++) {
-		reach_open(&p, promised ? HD_EP_SAW : 0);
-		mr = reach_region(&p.b, KEY, mem, BIG, 0);
-		assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, BIG, 0, 0), 0);
+		direct_open(&p, promised ? HD_EP_SAW : 0);
+		mr = direct_region(&p.b, KEY, mem, BIG, 0);
+		assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, BIG, 0, 0), 0);
 		assert_int_equal(hd_send(p.a.ep, p.a.to, mine, 8, 2, 0, NULL,
 					 HD_SEND_TAGGED | HD_SEND_COMPLETE),
 				 promised ? -EAGAIN : 0);
@@ -159,7 +159,7 @@ static void messages_wait_for_long_writes(void **state)
 		pair_settle(&p, 5);
 		assert_int_equal(hd_peer_inspect(p.a.to->peer).saw_fences, 0);
 		assert_int_equal(hd_mr_close(mr), 0);
-		reach_close(&p);
+		direct_close(&p);
 	}
 	free(mem);
 	free(mine);
@@ -175,5 +175,5 @@ int main(void)
 		cmocka_unit_test(messages_wait_for_long_writes),
 	};
 
-	return cmocka_run_group_tests_name("reach_order", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("direct_order", tests, NULL, NULL);
 }

@@ -183,5 +183,5 @@ int main(void)
 		cmocka_unit_test(a_target_is_killed_in_the_middle),
 	};
 
-	return cmocka_run_group_tests_name("reach_process", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("direct_process", tests, NULL, NULL);
 }

@@ -6,8 +6,8 @@
  */
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
+#include "engine/test/test_direct.h"
 #include "engine/test/test_pair.h"
-#include "engine/test/test_reach.h"
 #include "engine/xfer/xfer.h"
 #include "transport/vm_seam.h"
 
@@ -29,21 +29,21 @@ static void the_target_need_not_do_anything(void **state)
 	struct hd_mr *mr;
 	struct pair p;
 
-	reach_open(&p, 0);
-	mr = reach_region(&p.b, KEY, mem, BIG, 0);
+	direct_open(&p, 0);
+	mr = direct_region(&p.b, KEY, mem, BIG, 0);
 	for (unsigned i = 0; i < SIZES; i++) {
 		test_fill(mine, sizes[i], i);
-		assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, sizes[i], BIG - sizes[i], DONE), 0);
-		assert_int_equal(reach_alone(&p).err, 0);
+		assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, sizes[i], BIG - sizes[i], DONE), 0);
+		assert_int_equal(direct_alone(&p).err, 0);
 		test_check(mem + BIG - sizes[i], sizes[i], i);
 		test_fill(mem, sizes[i], i + 20);
-		assert_int_equal(reach_post(&p, HD_RMA_READ, mine, sizes[i], 0, DONE), 0);
-		assert_int_equal(reach_alone(&p).err, 0);
+		assert_int_equal(direct_post(&p, HD_RMA_READ, mine, sizes[i], 0, DONE), 0);
+		assert_int_equal(direct_alone(&p).err, 0);
 		test_check(mine, sizes[i], i + 20);
 	}
 	assert_true(vm_seam.calls > 2 * (int)SIZES);
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 	free(mem);
 	free(mine);
 }
@@ -63,15 +63,15 @@ static void segments_of_several_regions(void **state)
 	struct hd_mr *mr[2];
 	struct pair p;
 
-	reach_open(&p, 0);
+	direct_open(&p, 0);
 	assert_int_equal(hd_mr_open(p.b.node, &attr, &mr[0]), 0);
-	mr[1] = reach_region(&p.b, 2, mem[2], 3000, HD_MR_VIRTUAL);
+	mr[1] = direct_region(&p.b, 2, mem[2], 3000, HD_MR_VIRTUAL);
 	for (int i = 0; i < 3; i++)
 		iov[i] = (struct iovec){ mine + i * 3000, i == 2 ? 5900 - 2 * 2000 : 2000 };
 	for (int i = 0; i < 3; i++)
 		test_fill(mine + i * 3000, 2000, (unsigned)i);
 	assert_int_equal(hd_rma(p.a.ep, p.a.to, &args), 0);
-	assert_int_equal(reach_alone(&p).err, 0);
+	assert_int_equal(direct_alone(&p).err, 0);
 	assert_memory_equal(mem[0] + 500, mine, 500);
 	assert_memory_equal(mem[1], mine + 500, 1500);
 	assert_memory_equal(mem[1] + 1500, mine + 3000, 1000);
@@ -79,7 +79,7 @@ static void segments_of_several_regions(void **state)
 	assert_memory_equal(mem[2] + 1010, mine + 6000, 1900);
 	assert_int_equal(hd_mr_close(mr[0]), 0);
 	assert_int_equal(hd_mr_close(mr[1]), 0);
-	reach_close(&p);
+	direct_close(&p);
 }
 
 static void the_last_bytes_of_all_are_written_last(void **state)
@@ -89,17 +89,17 @@ static void the_last_bytes_of_all_are_written_last(void **state)
 	struct hd_mr *mr;
 	struct pair p;
 
-	reach_open(&p, 0);
-	mr = reach_region(&p.b, KEY, mem, BIG, 0);
+	direct_open(&p, 0);
+	mr = direct_region(&p.b, KEY, mem, BIG, 0);
 	for (unsigned i = 0; i < SIZES; i++) {
-		assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, sizes[i], 0, DONE), 0);
-		assert_int_equal(reach_alone(&p).err, 0);
+		assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, sizes[i], 0, DONE), 0);
+		assert_int_equal(direct_alone(&p).err, 0);
 		assert_ptr_equal((char *)c->far[c->far_count - 1].iov_base + c->far[c->far_count - 1].iov_len,
 				 mem + sizes[i]);
 		assert_int_equal(c->near[c->near_count - 1].iov_len, sizes[i] < 8 ? sizes[i] : 8);
 	}
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 	free(mem);
 	free(mine);
 }
@@ -111,33 +111,33 @@ static void what_was_found_is_not_believed_for_ever(void **state)
 	struct hd_mr *mr;
 	struct pair p;
 
-	reach_open(&p, 0);
+	direct_open(&p, 0);
 	for (int i = 0; i < 4; i++) {
 		unsigned char *at = mem[i & 1], *other = mem[!(i & 1)];
 
-		mr = reach_region(&p.b, KEY, at, 1000 - (size_t)i, 0);
+		mr = direct_region(&p.b, KEY, at, 1000 - (size_t)i, 0);
 		memset(mem, 0, sizeof(mem));
 		test_fill(mine, 500, (unsigned)i);
 		for (unsigned k = 0; k < 3; k++) {
-			assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 100, 100 * k, DONE), 0);
-			assert_int_equal(reach_alone(&p).err, 0);
+			assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 100, 100 * k, DONE), 0);
+			assert_int_equal(direct_alone(&p).err, 0);
 			assert_memory_equal(at + 100 * k, mine, 100);
-			assert_int_equal(reach_post(&p, HD_RMA_READ, mine + 500, 300, 0, DONE), 0);
-			assert_int_equal(reach_alone(&p).err, 0);
+			assert_int_equal(direct_post(&p, HD_RMA_READ, mine + 500, 300, 0, DONE), 0);
+			assert_int_equal(direct_alone(&p).err, 0);
 			assert_memory_equal(mine + 500, at, 300);
 		}
 		for (int k = 0; k < 1000; k++)
 			assert_int_equal(other[k], 0);
 		/* the last byte of it, and one more */
-		assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 1, 999 - (size_t)i, DONE), 0);
-		assert_int_equal(reach_alone(&p).err, 0);
-		assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 2, 999 - (size_t)i, DONE), 0);
-		assert_true(reach_nothing_done(&p));
+		assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 1, 999 - (size_t)i, DONE), 0);
+		assert_int_equal(direct_alone(&p).err, 0);
+		assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 2, 999 - (size_t)i, DONE), 0);
+		assert_true(direct_nothing_done(&p));
 		assert_int_equal(pair_next(&p, &p.a).err, HD_S_RANGE);
 		assert_int_equal(hd_mr_close(mr), 0);
 		usleep(2000);
 	}
-	reach_close(&p);
+	direct_close(&p);
 }
 
 static void injected_memory_is_ours_again(void **state)
@@ -146,18 +146,18 @@ static void injected_memory_is_ours_again(void **state)
 	struct hd_mr *mr;
 	struct pair p;
 
-	reach_open(&p, HD_EP_WAS);
-	mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
+	direct_open(&p, HD_EP_WAS);
+	mr = direct_region(&p.b, KEY, mem, sizeof(mem), 0);
 	pair_push(&p, &p.a, "x", 1, 1, 0); /* so that it has to wait */
 	test_fill(mine, sizeof(mine), 3);
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, sizeof(mine), 0, DONE | HD_SEND_INJECT), 0);
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, sizeof(mine), 0, DONE | HD_SEND_INJECT), 0);
 	memset(mine, 0, sizeof(mine));
 	assert_int_equal(vm_seam.calls, 0);
 	assert_int_equal(pair_next(&p, &p.a).err, 0);
 	test_check(mem, sizeof(mem), 3);
 	assert_int_equal(vm_seam.calls, 1);
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 }
 
 /* Data by copy, and then a packet that says so. */
@@ -168,14 +168,14 @@ static void immediate_data_comes_behind_the_data(void **state)
 	struct hd_cqe e;
 	struct pair p;
 
-	reach_open(&p, 0);
-	mr = reach_region(&p.b, KEY, mem, BIG, 0);
+	direct_open(&p, 0);
+	mr = direct_region(&p.b, KEY, mem, BIG, 0);
 	for (unsigned i = 0; i < SIZES; i++) {
 		vm_seam.calls = 0;
 		usleep(200);
 		test_fill(mine, sizes[i], i);
-		assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, sizes[i], 0, DONE | HD_SEND_IMM), 0);
-		assert_true(reach_nothing_done(&p));
+		assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, sizes[i], 0, DONE | HD_SEND_IMM), 0);
+		assert_true(direct_nothing_done(&p));
 		assert_true(vm_seam.calls > 0);
 		test_check(mem, sizes[i], i);
 		e = pair_next(&p, &p.b);
@@ -185,7 +185,7 @@ static void immediate_data_comes_behind_the_data(void **state)
 		assert_int_equal(e.err, 0);
 	}
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 	free(mem);
 	free(mine);
 }
@@ -199,12 +199,12 @@ static void short_ones_take_the_faster_way(void **state)
 	bool packet = false;
 	uint64_t n;
 
-	reach_open(&p, 0);
-	mr = reach_region(&p.b, KEY, mem, sizeof(mem), 0);
+	direct_open(&p, 0);
+	mr = direct_region(&p.b, KEY, mem, sizeof(mem), 0);
 	for (int i = 0; i < 1000 && !packet; i++) {
 		vm_seam.calls = 0;
-		reach_turns(&p.b, 16);
-		assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
+		direct_turns(&p.b, 16);
+		assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
 		packet = !vm_seam.calls;
 		assert_int_equal(pair_next(&p, &p.a).err, 0);
 	}
@@ -214,13 +214,13 @@ static void short_ones_take_the_faster_way(void **state)
 		hd_sleep_disarm(p.b.node);
 	(void)read(hd_core(p.b.node)->wake_fd, &n, sizeof(n));
 	mine[0] = 2;
-	assert_int_equal(reach_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
-	assert_int_equal(reach_alone(&p).err, 0);
+	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
+	assert_int_equal(direct_alone(&p).err, 0);
 	assert_int_equal(mem[0], 2);
 	assert_int_equal(read(hd_core(p.b.node)->wake_fd, &n, sizeof(n)), -1);
 	hd_sleep_disarm(p.b.node);
 	assert_int_equal(hd_mr_close(mr), 0);
-	reach_close(&p);
+	direct_close(&p);
 }
 
 int main(void)

@@ -11,8 +11,8 @@
 struct hd_xfers {
 	struct hd_rqs below; /* first */
 	struct hd_pool ops, seats;
-	char *waste;	     /* where links read what is thrown away; nobody reads it */
-	uint32_t reach_pass; /* counts the turns of direct.c */
+	char *waste;	      /* where links read what is thrown away; nobody reads it */
+	uint32_t direct_pass; /* counts the turns of direct.c */
 };
 
 /* hd_xfers: of this node. */

@@ -432,14 +432,14 @@ DAT_RETURN hu_ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR to, DAT_TIM
 
 /* ---- parting -------------------------------------------------------------------------------------------------------------------------------------------- */
 
-/* With the lock. Gracefully: not before what is posted has been done, which the engine tells of: hd_ep_finish. */
+/* With the lock. Gracefully: not before what is posted has been done, which the engine tells of: hd_ep_drain. */
 static DAT_RETURN dat_connect_part(struct hu_ep *ep, DAT_CLOSE_FLAGS flags)
 {
 	switch (ep->state) {
 	case DAT_EP_STATE_CONNECTED:
 		if (flags == DAT_CLOSE_GRACEFUL_FLAG && !hd_ep_tx_idle(ep->ep)) {
 			ep->state = DAT_EP_STATE_DISCONNECT_PENDING;
-			hd_ep_finish(ep->ep);
+			hd_ep_drain(ep->ep);
 			return DAT_SUCCESS;
 		}
 		break;

@@ -27,7 +27,7 @@ static int srq_open(struct hv_srq *srq)
 	if (rc)
 		return -rc;
 	if (srq->xrcd) { /* others' messages name it */
-		attr.policy = HD_EP_NUMBERED | HD_EP_NAMED;
+		attr.policy = HD_EP_NUMBERED | HD_EP_XRC_QUEUE;
 		attr.rx_cq = srq->cq->cq;
 		attr.pd = hv_pd_real(srq->pd)->number;
 		attr.domain = hv_xrcd_number(srq->xrcd);

@@ -213,7 +213,7 @@ static int pulls_run(struct loop_link *l)
 /* ---- reaching our own regions -------------------------------------------------------------------------------------------------------- */
 
 /* Between our segments, from byte `at` on, and n bytes at `far`; the program may name its own memory on both sides. */
-static void reach_part(const struct hd_direct *r, uint64_t at, uint64_t n)
+static void loop_direct_part(const struct hd_direct *r, uint64_t at, uint64_t n)
 {
 	char *far = (char *)(uintptr_t)r->far + at;
 
@@ -243,9 +243,9 @@ static int64_t loop_reach(struct hd_link *link, const struct hd_direct *r)
 	if (!hd_direct_stands(link->page,
 			      r)) /* for good: whoever closes a region has the lock that we have */
 		return -ESTALE;
-	reach_part(r, 0, r->len - tail);
+	loop_direct_part(r, 0, r->len - tail);
 	atomic_thread_fence(memory_order_release);
-	reach_part(r, r->len - tail, tail);
+	loop_direct_part(r, r->len - tail, tail);
 	return (int64_t)r->len;
 }
 

@@ -40,7 +40,7 @@
 /* ---- copying ---- */
 
 /* Can one byte of each page of [at, at + len) of that process be read? Changes nothing there. */
-static bool reach_readable(pid_t pid, uint64_t at, uint64_t len)
+static bool direct_readable(pid_t pid, uint64_t at, uint64_t len)
 {
 	static uint8_t bytes[BLAME_PAGES]; /* written by anybody, read by nobody */
 	struct iovec page[BLAME_PAGES], here = { bytes, 0 };
@@ -57,9 +57,9 @@ static bool reach_readable(pid_t pid, uint64_t at, uint64_t len)
 static int blame(const struct hd_shm_link *l, const struct hd_direct *r)
 {
 	if (!r->out)
-		return reach_readable(l->peer_pid, r->far, r->len) ? -EFAULT : -EREMOTEIO;
+		return direct_readable(l->peer_pid, r->far, r->len) ? -EFAULT : -EREMOTEIO;
 	for (int i = 0; i < r->count; i++)
-		if (!reach_readable(getpid(), (uintptr_t)r->near[i].iov_base, r->near[i].iov_len))
+		if (!direct_readable(getpid(), (uintptr_t)r->near[i].iov_base, r->near[i].iov_len))
 			return -EFAULT;
 	return -EREMOTEIO;
 }
@@ -95,7 +95,7 @@ static __attribute__((noinline)) ssize_t copy_tail_last(struct hd_shm_link *l, c
 	return copy_plain(l, r, head, TAIL) == TAIL ? (ssize_t)r->len : first;
 }
 
-static inline ssize_t reach_copy_out(struct hd_shm_link *l, const struct hd_direct *r)
+static inline ssize_t direct_copy_out(struct hd_shm_link *l, const struct hd_direct *r)
 {
 	const struct iovec far = { (void *)(uintptr_t)r->far, r->len };
 	uint64_t head = r->len - TAIL;
@@ -135,14 +135,14 @@ static __attribute__((noinline)) int64_t why_not(struct hd_shm_link *l, const st
 	}
 }
 
-static inline int64_t reach_copy(struct hd_shm_link *l, const struct hd_direct *r)
+static inline int64_t direct_copy(struct hd_shm_link *l, const struct hd_direct *r)
 {
 	ssize_t n;
 
 	if (hd_shm_is_brief(r->far, r->len, r->out) && r->count == 1 && !(r->out && l->poke_forces) &&
 	    hd_shm_poke(l, r->near->iov_base, r->far, r->len, r->out))
 		return (int64_t)r->len;
-	n = r->out ? reach_copy_out(l, r) : copy_in(l, r);
+	n = r->out ? direct_copy_out(l, r) : copy_in(l, r);
 	return hd_likely(n > 0) ? n : why_not(l, r, (int)-n);
 }
 
@@ -152,7 +152,7 @@ void hd_shm_direct_look(struct hd_shm_link *l)
 	l->reaches = l->state == HD_SHM_LIVE && hd_shm_we_can(l);
 }
 
-static void reach_announce(struct hd_shm_link *l, uint64_t what)
+static void direct_announce(struct hd_shm_link *l, uint64_t what)
 {
 	atomic_store_explicit(&l->own->direct_word, what, memory_order_relaxed);
 	if (l->fenced)
@@ -168,11 +168,11 @@ int64_t hd_shm_direct(struct hd_link *link, const struct hd_direct *r)
 
 	if (hd_unlikely(link->down || !l->reaches))
 		return link->down || l->state != HD_SHM_LIVE ? -ENOTCONN : -EOPNOTSUPP;
-	reach_announce(l, hd_shm_direct_word(r->mr, r->mr_state));
+	direct_announce(l, hd_shm_direct_word(r->mr, r->mr_state));
 	if (hd_unlikely(atomic_load_explicit(&l->other->shut, memory_order_acquire)))
 		n = -ENOTCONN;
 	else if (hd_likely(hd_direct_stands(l->page, r)))
-		n = reach_copy(l, r);
+		n = direct_copy(l, r);
 	/* release: what was copied is there, and nothing more comes */
 	atomic_store_explicit(&l->own->direct_word, 0, memory_order_release);
 	return n;
@@ -314,7 +314,7 @@ void hd_shm_fence_met(struct hd_shm_link *l, const struct hd_pkt *pkt)
 	hd_shm_wake_check(l, l->fenced);
 }
 
-static bool reach_answered(const struct hd_shm_link *l, uint32_t token)
+static bool direct_answered(const struct hd_shm_link *l, uint32_t token)
 {
 	return (int32_t)(atomic_load_explicit(&l->other->passed, memory_order_acquire) - token) >= 0;
 }
@@ -323,14 +323,14 @@ bool hd_shm_passed(struct hd_link *link, uint32_t token)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
-	l->awaits = !reach_answered(l, token);
+	l->awaits = !direct_answered(l, token);
 	l->awaited = token;
 	return !l->awaits;
 }
 
 bool hd_shm_direct_arm(struct hd_shm_link *l)
 {
-	if (!l->awaits || !reach_answered(l, l->awaited))
+	if (!l->awaits || !direct_answered(l, l->awaited))
 		return false;
 	l->awaits = false;
 	return true;

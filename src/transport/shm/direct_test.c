@@ -64,7 +64,7 @@ static int64_t reach(struct duo *d, const struct iovec *near, int count, void *f
 	return d->link[0]->base.ops->reach(&d->link[0]->base, &r);
 }
 
-static int64_t reach_one(struct duo *d, void *near, void *far, size_t len, bool out)
+static int64_t direct_one(struct duo *d, void *near, void *far, size_t len, bool out)
 {
 	struct iovec iov = { near, len };
 
@@ -89,7 +89,7 @@ static void every_length_goes_both_ways(void **state)
 			rig_fill(from, 0, sizes[i], 5 + i);
 			memset(to, 0xee, sizes[i]);
 			far[sizes[i]] = 0x77;
-			assert_int_equal(reach_one(&d, near, far, sizes[i], out), sizes[i]);
+			assert_int_equal(direct_one(&d, near, far, sizes[i], out), sizes[i]);
 			assert_true(rig_same(to, 0, sizes[i], 5 + i));
 			assert_int_equal(far[sizes[i]], 0x77);
 		}
@@ -128,7 +128,7 @@ static void the_last_bytes_are_written_last(void **state)
 		const struct vm_call *c = &vm_seam.last;
 		const struct iovec *last;
 
-		assert_int_equal(reach_one(&d, near, far, lens[i], true), lens[i]);
+		assert_int_equal(direct_one(&d, near, far, lens[i], true), lens[i]);
 		last = &c->near[c->near_count - 1];
 		assert_true(c->out);
 		assert_int_equal(last->iov_len, 8);
@@ -136,7 +136,7 @@ static void the_last_bytes_are_written_last(void **state)
 		assert_int_equal(c->far_count, 1);
 	}
 	/* nobody polls what is only read, nor the middle of a write */
-	assert_int_equal(reach_one(&d, near, far, 4096, false), 4096);
+	assert_int_equal(direct_one(&d, near, far, 4096, false), 4096);
 	assert_int_equal(vm_seam.last.near_count, 1);
 	duo_close(&d);
 }
@@ -148,8 +148,8 @@ static void what_is_cut_short_says_so(void **state)
 
 	scene_open(&d);
 	vm_seam.most = 60;
-	assert_int_equal(reach_one(&d, near, far, 100, false), 60);
-	assert_int_equal(reach_one(&d, near, far, 100, true), 60);
+	assert_int_equal(direct_one(&d, near, far, 100, false), 60);
+	assert_int_equal(direct_one(&d, near, far, 100, true), 60);
 	duo_close(&d);
 }
 
@@ -186,7 +186,7 @@ static void what_is_brief_takes_the_short_way(void **state)
 				vm_seam.calls = vm_seam.pokes = 0;
 				rig_fill(out ? near : far + how[i].at, 0, how[i].len, 5 + i);
 				memset(to, 0xee, how[i].len);
-				assert_int_equal(reach_one(&d, near, far + how[i].at, how[i].len, out),
+				assert_int_equal(direct_one(&d, near, far + how[i].at, how[i].len, out),
 						 how[i].len);
 				assert_true(rig_same(to, 0, how[i].len, 5 + i));
 				assert_int_equal(vm_seam.calls, 1);
@@ -209,10 +209,10 @@ static void a_word_that_is_cut_is_told_of(void **state)
 	scene_open(&d);
 	half[0] = 0;
 	assert_int_equal(munmap(half + 4096, 4096), 0);
-	assert_int_equal(reach_one(&d, near, half + 4092, 8, true), 4);
+	assert_int_equal(direct_one(&d, near, half + 4092, 8, true), 4);
 	assert_memory_equal(half + 4092, near, 4);
-	assert_int_equal(reach_one(&d, near, half + 4096, 8, true), -EREMOTEIO);
-	assert_int_equal(reach_one(&d, near, half + 4088, 8, true), 8);
+	assert_int_equal(direct_one(&d, near, half + 4096, 8, true), -EREMOTEIO);
+	assert_int_equal(direct_one(&d, near, half + 4088, 8, true), 8);
 	duo_close(&d);
 	munmap(half, 4096);
 }
@@ -232,9 +232,9 @@ static void what_may_be_read_alone_is_not_written(void **state)
 	memset(seen, 7, sizeof(seen));
 	assert_int_equal(mprotect(far, 8192, PROT_READ), 0);
 	for (size_t len = 1; len <= 4096; len *= 2) {
-		assert_int_equal(reach_one(&d, near, far, len, true), -EREMOTEIO);
+		assert_int_equal(direct_one(&d, near, far, len, true), -EREMOTEIO);
 		assert_memory_equal(far, seen, len);
-		assert_int_equal(reach_one(&d, near, far, len, false), len);
+		assert_int_equal(direct_one(&d, near, far, len, false), len);
 		memset(near, 1, sizeof(near));
 	}
 	duo_close(&d);
@@ -253,13 +253,13 @@ static void memory_that_is_not_there_is_blamed_on_its_owner(void **state)
 	memset(half, 1, 65536);
 	assert_int_equal(munmap(half + 32768, 32768), 0);
 	for (int out = 0; out < 2; out++) {
-		assert_int_equal(reach_one(&d, hole, good, 5000, out), -EFAULT);
-		assert_int_equal(reach_one(&d, good, hole, 5000, out), -EREMOTEIO);
+		assert_int_equal(direct_one(&d, hole, good, 5000, out), -EFAULT);
+		assert_int_equal(direct_one(&d, good, hole, 5000, out), -EREMOTEIO);
 		/* what is there is copied, and then the next byte is to blame */
-		assert_int_equal(reach_one(&d, half, good, 40000, out), 32768);
-		assert_int_equal(reach_one(&d, half + 32768, good, 100, out), -EFAULT);
-		assert_int_equal(reach_one(&d, good, half + 32768, 100, out), -EREMOTEIO);
-		assert_int_equal(reach_one(&d, good, good + 100, 100, out), 100);
+		assert_int_equal(direct_one(&d, half, good, 40000, out), 32768);
+		assert_int_equal(direct_one(&d, half + 32768, good, 100, out), -EFAULT);
+		assert_int_equal(direct_one(&d, good, half + 32768, 100, out), -EREMOTEIO);
+		assert_int_equal(direct_one(&d, good, good + 100, 100, out), 100);
 	}
 	assert_int_equal(d.link[0]->base.row->direct_out, HD_DIRECT_YES);
 	duo_close(&d);
@@ -277,11 +277,11 @@ static void a_right_that_is_lost_is_lost_for_good(void **state)
 		struct duo d;
 
 		scene_open(&d);
-		assert_int_equal(reach_one(&d, near, far, 64, false), 64);
+		assert_int_equal(direct_one(&d, near, far, 64, false), 64);
 		vm_seam.error = errors[i];
-		assert_int_equal(reach_one(&d, near, far, 64, false), -EOPNOTSUPP);
+		assert_int_equal(direct_one(&d, near, far, 64, false), -EOPNOTSUPP);
 		vm_seam.error = 0;
-		assert_int_equal(reach_one(&d, near, far, 64, false), -EOPNOTSUPP);
+		assert_int_equal(direct_one(&d, near, far, 64, false), -EOPNOTSUPP);
 		assert_int_equal(d.link[0]->base.row->direct_out, HD_DIRECT_REFUSED);
 		assert_int_equal(d.link[0]->base.row->direct_out_errno, errors[i]);
 		assert_int_equal(atomic_load(&d.link[0]->own->direct_word), 0);
@@ -296,9 +296,9 @@ static void want_of_memory_passes(void **state)
 
 	scene_open(&d);
 	vm_seam.error = ENOMEM;
-	assert_int_equal(reach_one(&d, near, far, 64, false), -EAGAIN);
+	assert_int_equal(direct_one(&d, near, far, 64, false), -EAGAIN);
 	vm_seam.error = 0;
-	assert_int_equal(reach_one(&d, near, far, 64, false), 64);
+	assert_int_equal(direct_one(&d, near, far, 64, false), 64);
 	duo_close(&d);
 }
 
@@ -309,7 +309,7 @@ static void a_dead_process_ends_the_link(void **state)
 
 	scene_open(&d);
 	vm_seam.error = ESRCH;
-	assert_int_equal(reach_one(&d, near, far, 64, true), -ENOTCONN);
+	assert_int_equal(direct_one(&d, near, far, 64, true), -ENOTCONN);
 	duo_turns(&d, 10);
 	assert_true(d.end[0]->was_down);
 	assert_int_equal(d.end[0]->err, -ECONNRESET);
@@ -325,10 +325,10 @@ static void what_has_changed_is_not_touched(void **state)
 
 	scene_open(&d);
 	atomic_store(&tables(&d)->mrs[MR_ROW].state, MR_STATE + 1);
-	assert_int_equal(reach_one(&d, near, far, 64, false), -ESTALE);
+	assert_int_equal(direct_one(&d, near, far, 64, false), -ESTALE);
 	atomic_store(&tables(&d)->mrs[MR_ROW].state, MR_STATE);
 	atomic_store(&tables(&d)->eps[EP_ROW].state, EP_STATE + (1u << 16));
-	assert_int_equal(reach_one(&d, near, far, 64, true), -ESTALE);
+	assert_int_equal(direct_one(&d, near, far, 64, true), -ESTALE);
 	assert_int_equal(vm_seam.calls, 0);
 	assert_int_equal(atomic_load(&d.link[0]->own->direct_word), 0);
 	duo_close(&d);
@@ -360,11 +360,11 @@ static void who_copies_is_waited_for(void **state)
 		s.d = &d;
 		vm_seam.before = settle_within;
 		vm_seam.arg = &s;
-		assert_int_equal(reach_one(&d, near, far, 64, out), 64);
+		assert_int_equal(direct_one(&d, near, far, 64, out), 64);
 		assert_int_equal(s.this_one, -EAGAIN);
 		assert_int_equal(s.another, 0);
 		assert_int_equal(d.port[1]->base.transport->settle(&d.port[1]->base, MR_ROW), 0);
-		assert_int_equal(reach_one(&d, near, far, 64, out), -ESTALE);
+		assert_int_equal(direct_one(&d, near, far, 64, out), -ESTALE);
 		duo_close(&d);
 	}
 }
@@ -416,7 +416,7 @@ static void another_program_is_not_written_to(void **state)
 		pid_t pid;
 
 		scene_open(&d);
-		assert_int_equal(reach_one(&d, near, far, 64, true), 64);
+		assert_int_equal(direct_one(&d, near, far, 64, true), 64);
 		pid = another_program();
 		d.link[0]->peer_pid = pid;
 		if (!i)
@@ -424,7 +424,7 @@ static void another_program_is_not_written_to(void **state)
 		else
 			d.link[0]->alive_until = UINT64_MAX; /* and here it is not */
 		vm_seam.calls = 0;
-		assert_int_equal(reach_one(&d, near, far, lens[i], true), -ENOTCONN);
+		assert_int_equal(direct_one(&d, near, far, lens[i], true), -ENOTCONN);
 		assert_int_equal(vm_seam.calls, 0);
 		kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -522,7 +522,7 @@ static void a_closed_link_does_not_hide_who_copies(void **state)
 	assert_int_equal(hd_shm_settle(&d.port[1]->base, MR_ROW), -EAGAIN);
 	assert_int_equal(hd_shm_settle(&d.port[1]->base, MR_ROW + 1), 0);
 	/* and whoever begins now is turned away, though the region stands */
-	assert_int_equal(reach_one(&d, near, far, 64, true), -ENOTCONN);
+	assert_int_equal(direct_one(&d, near, far, 64, true), -ENOTCONN);
 	assert_int_equal(vm_seam.calls, 0);
 	assert_int_equal(hd_shm_settle(&d.port[1]->base, MR_ROW), 0);
 	assert_true(LIST_EMPTY(&d.port[1]->late));

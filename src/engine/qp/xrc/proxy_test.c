@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMING (RC | HD_EP_NAMES)
+#define NAMING (RC | HD_EP_XRC)
 #define DOMAIN 9
 #define LONG (700u << 10)
 
@@ -94,7 +94,7 @@ static void expect(struct three *t, void *ctx, int err)
 static void start(struct three *t, const char *transport)
 {
 	struct hd_ep_attr attr = {
-		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_NAMED, .domain = DOMAIN, .pd = 7
+		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_XRC_QUEUE, .domain = DOMAIN, .pd = 7
 	};
 
 	memset(t, 0, sizeof(*t));
@@ -384,7 +384,7 @@ static int reply(void *owner, const struct hd_question *q)
 static void asking_open(struct side *s, int (*asked)(void *owner, const struct hd_question *q))
 {
 	const struct hd_ep_attr attr = { .type = HD_EP_RDM,
-					 .policy = HD_EP_NUMBERED | HD_EP_NAMED,
+					 .policy = HD_EP_NUMBERED | HD_EP_XRC_QUEUE,
 					 .asked = asked };
 
 	hd_ep_close(s->ep);

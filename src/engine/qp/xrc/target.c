@@ -17,7 +17,7 @@ static struct hd_qp *named_find(const struct hd_node *node, uint32_t number)
 		if (bound->port == number >> 8) {
 			struct hd_ep *ep = hd_bound_ep(bound, number & 0xff);
 
-			return ep && ep->policy & HD_EP_NAMED ? ep->qp : NULL;
+			return ep && ep->policy & HD_EP_XRC_QUEUE ? ep->qp : NULL;
 		}
 	return NULL;
 }

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define NAMING (RC | HD_EP_NAMES)
+#define NAMING (RC | HD_EP_XRC)
 #define DOMAIN 9
 #define LONG (700u << 10)
 
@@ -22,7 +22,7 @@ struct queue {
 static void queue_open(struct side *s, struct queue *q, uint64_t domain)
 {
 	struct hd_ep_attr attr = {
-		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_NAMED, .domain = domain, .pd = 7
+		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_XRC_QUEUE, .domain = domain, .pd = 7
 	};
 
 	hd_node_lock(s->node);

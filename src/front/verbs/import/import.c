@@ -68,7 +68,7 @@ static int card_open(struct hv_context *ctx)
 int hv_voice(struct hv_context *ctx)
 {
 	const struct hd_ep_attr attr = { .type = HD_EP_RDM,
-					 .policy = HD_EP_NUMBERED | HD_EP_NAMED,
+					 .policy = HD_EP_NUMBERED | HD_EP_XRC_QUEUE,
 					 .asked = hv_import_asked,
 					 .owner = ctx };
 	int rc;

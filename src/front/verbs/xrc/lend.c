@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define NAMING (HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT | HD_EP_NAMES)
+#define NAMING (HD_EP_NUMBERED | HD_EP_PAIRED | HD_EP_STRICT | HD_EP_XRC)
 
 struct lend {
 	struct hv_ask_head head; /* number: the queue's */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-#include "engine/test/test_reach.h"
+#include "engine/test/test_direct.h"
 
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
@@ -11,12 +11,12 @@
 
 #include <unistd.h>
 
-struct hd_mr *reach_region(struct side *s, uint64_t key, void *at, size_t len, uint32_t flags)
+struct hd_mr *direct_region(struct side *s, uint64_t key, void *at, size_t len, uint32_t flags)
 {
 	return side_region(s, key, at, len, ALL, flags);
 }
 
-void reach_permit(struct side *s, uint32_t policy)
+void direct_permit(struct side *s, uint32_t policy)
 {
 	s->ep->policy |= HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE | policy;
 	hd_ep_show(s->ep);
@@ -28,14 +28,14 @@ static const void *looked_at(const struct side *s)
 	return (const void *)(uintptr_t)hd_node_page(s->node)->probe_addr;
 }
 
-void reach_open(struct pair *p, uint32_t policy)
+void direct_open(struct pair *p, uint32_t policy)
 {
 	unsigned char byte;
 
 	vm_seam = (struct vm_seam){ 0 };
 	pair_open(p, "shm");
-	reach_permit(&p->a, policy);
-	reach_permit(&p->b, policy);
+	direct_permit(&p->a, policy);
+	direct_permit(&p->b, policy);
 	side_post(&p->b, &byte, 1, 1, 0, NULL, NULL);
 	pair_push(p, &p->a, "x", 1, 1, 0);
 	assert_int_equal(pair_next(p, &p->b).err, 0);
@@ -45,13 +45,13 @@ void reach_open(struct pair *p, uint32_t policy)
 	vm_seam = (struct vm_seam){ .look = { looked_at(&p->a), looked_at(&p->b) } };
 }
 
-void reach_close(struct pair *p)
+void direct_close(struct pair *p)
 {
 	vm_seam = (struct vm_seam){ 0 };
 	pair_close(p);
 }
 
-int reach_post(struct pair *p, enum hd_rma_op op, void *buf, size_t len, uint64_t addr, uint32_t flags)
+int direct_post(struct pair *p, enum hd_rma_op op, void *buf, size_t len, uint64_t addr, uint32_t flags)
 {
 	const struct hd_rma_seg seg = { addr, len, KEY };
 	const struct iovec iov = { buf, len };
@@ -67,7 +67,7 @@ int reach_post(struct pair *p, enum hd_rma_op op, void *buf, size_t len, uint64_
 					     .flags = flags });
 }
 
-struct hd_cqe reach_alone(struct pair *p)
+struct hd_cqe direct_alone(struct pair *p)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 	const struct hd_cqe *e;
@@ -82,25 +82,25 @@ struct hd_cqe reach_alone(struct pair *p)
 	return copy;
 }
 
-void reach_turns(struct side *s, int n)
+void direct_turns(struct side *s, int n)
 {
 	for (int i = 0; i < n; i++)
 		hd_node_poll(s->node);
 }
 
-bool reach_nothing_done(struct pair *p)
+bool direct_nothing_done(struct pair *p)
 {
-	reach_turns(&p->a, 50);
+	direct_turns(&p->a, 50);
 	return !hd_cq_peek(p->a.cq);
 }
 
-void reach_refused(struct pair *p, uint64_t addr, size_t len, int err)
+void direct_refused(struct pair *p, uint64_t addr, size_t len, int err)
 {
 	static unsigned char mine[300];
 
 	vm_seam.calls = 0;
-	assert_int_equal(reach_post(p, HD_RMA_WRITE, mine, len, addr, DONE), 0);
-	assert_true(reach_nothing_done(p));
+	assert_int_equal(direct_post(p, HD_RMA_WRITE, mine, len, addr, DONE), 0);
+	assert_true(direct_nothing_done(p));
 	assert_int_equal(pair_next(p, &p->a).err, err);
 	assert_int_equal(vm_seam.calls, 0);
 }

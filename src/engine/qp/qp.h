@@ -373,13 +373,6 @@ void hd_qp_offended(struct hd_ep *ep, enum hd_status status);
 /* hd_qp_is_bound: the other end is known, and a link leads to it. */
 bool hd_qp_is_bound(const struct hd_qp *p);
 
-/* hd_qp_took: a receive has left its queue for this endpoint, perhaps a queue pair. */
-static inline void hd_qp_took(struct hd_ep *ep)
-{
-	if (hd_unlikely(ep->qp != NULL))
-		ep->qp->taken++;
-}
-
 /* hd_qp_taken: how many receives have left their queue for it. */
 static inline uint64_t hd_qp_taken(const struct hd_qp *p)
 {

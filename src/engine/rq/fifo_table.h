@@ -176,17 +176,4 @@ static inline void hd_fifo_unlink_leader(struct hd_fifo_table *t, struct hd_mnod
 		hd_fifo_trim(t);
 }
 
-/* hd_fifo_take: take the first in line for this key out, or NULL. */
-static inline struct hd_mnode *hd_fifo_take(struct hd_fifo_table *t, uint64_t tag, uint32_t src)
-{
-	struct hd_mnode **slot = hd_fifo_find_slot(t, tag, src);
-	struct hd_mnode *n;
-
-	if (!slot)
-		return NULL;
-	n = *slot;
-	hd_fifo_unlink_leader(t, slot);
-	return n;
-}
-
 #endif

@@ -192,7 +192,6 @@ int hd_match_group(struct hd_match *m, const struct hd_match_groups *groups)
 
 /* What a message hits: a link to a leader in a class, or (class NULL) one in the list. */
 struct hit {
-	struct hd_match_class *class;
 	struct hd_mnode **slot;
 };
 
@@ -205,7 +204,6 @@ static void search_listed(struct hd_match *m, uint64_t tag, uint32_t src, uint32
 			return;
 		if ((tag & n->mask) == n->tag &&
 		    (n->src == HD_MATCH_ANY || n->src == src || (group && n->src == group))) {
-			hit->class = NULL;
 			hit->slot = slot;
 			return;
 		}
@@ -217,7 +215,6 @@ static void search_class(struct hd_match_class *c, uint64_t tag, uint32_t src, s
 	struct hd_mnode **slot = hd_fifo_find_slot(&c->table, tag & c->mask, src & c->src_mask);
 
 	if (slot && (!hit->slot || (*slot)->seq < (*hit->slot)->seq)) {
-		hit->class = c;
 		hit->slot = slot;
 	}
 }
@@ -249,22 +246,6 @@ struct hd_mnode *hd_match_peek_slow(struct hd_match *m, uint64_t tag, uint32_t s
 	struct hit hit = search(m, tag, src);
 
 	return hit.slot ? *hit.slot : NULL;
-}
-
-struct hd_mnode *hd_match_take_slow(struct hd_match *m, uint64_t tag, uint32_t src)
-{
-	struct hit hit = search(m, tag, src);
-	struct hd_mnode *n;
-
-	if (!hit.slot)
-		return NULL;
-	n = *hit.slot;
-	if (hit.class)
-		hd_fifo_unlink_leader(&hit.class->table, hit.slot);
-	else
-		list_remove(m, hit.slot);
-	m->posted--;
-	return n;
 }
 
 struct hd_mnode *hd_match_each_posted(struct hd_match *m, bool (*fn)(struct hd_mnode *n, void *arg),

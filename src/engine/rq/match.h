@@ -112,7 +112,6 @@ static inline bool hd_mnode_is_posted(const struct hd_mnode *n)
 
 /* Where more than one class has entries. */
 struct hd_mnode *hd_match_peek_slow(struct hd_match *m, uint64_t tag, uint32_t src);
-struct hd_mnode *hd_match_take_slow(struct hd_match *m, uint64_t tag, uint32_t src);
 
 static inline bool hd_match_is_simple(const struct hd_match *m)
 {
@@ -157,21 +156,6 @@ static inline void hd_match_unpost_at(struct hd_match *m, struct hd_mnode *n, st
 	}
 	m->posted--;
 	hd_fifo_unlink_leader(&m->active[0]->table, slot);
-}
-
-/* hd_match_take_posted: the same, and take it out. */
-static inline struct hd_mnode *hd_match_take_posted(struct hd_match *m, uint64_t tag, uint32_t src)
-{
-	struct hd_match_class *c = m->active[0];
-	struct hd_mnode *n;
-
-	if (!m->posted)
-		return NULL;
-	if (!hd_match_is_simple(m))
-		return hd_match_take_slow(m, tag, src);
-	n = hd_fifo_take(&c->table, tag & c->mask, src & c->src_mask);
-	m->posted -= n != NULL;
-	return n;
 }
 
 /*

@@ -26,6 +26,7 @@
 #include "base/iov.h"
 #include "base/realm.h"
 #include "base/trace.h"
+#include "engine/api/status.h"
 #include "engine/node_page.h"
 #include "engine/wire.h"
 
@@ -285,7 +286,8 @@ struct hd_sink {
 	int count, cur;	  /* segments; the one being filled */
 	size_t room;	  /* bytes left in the segments */
 	uint64_t discard; /* bytes to throw away after those: the message is longer than its buffer */
-	int status;	  /* the engine's: what has become of the packet so far, HD_S_OK or another status */
+	enum hd_status
+		status; /* the engine's: what has become of the packet so far, HD_S_OK or another status */
 };
 
 struct hd_timer {

@@ -213,7 +213,7 @@ void step_pair_state(void)
 	default:
 		get_ready(i);
 	}
-	f.sum += (unsigned)hd_ep_has_failed(f.pair[i]) + hd_ep_tx_left(f.pair[i]);
+	f.sum += hd_ep_tx_left(f.pair[i]);
 }
 
 /* ---- posting -------------------------------------------------------------------------------------------------------------------- */

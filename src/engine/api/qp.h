@@ -125,8 +125,7 @@ void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey);
 
 /*
  * hd_ep_fail: what is posted, receives of its own queue as well, completes with HD_S_CANCELLED, each kind in posting order, before this
- * returns; so does what is posted from now on. The other end gets HD_S_REFUSED. Once is enough. hd_ep_has_failed: why, a status;
- * HD_S_CANCELLED where hd_ep_fail was called; 0: it has not.
+ * returns; so does what is posted from now on. The other end gets HD_S_REFUSED. Once is enough.
  *
  * hd_ep_reset: as it was when it was opened, with the same number: what is posted and held is forgotten and completes nothing, not ready,
  * for anybody. What has completed stays in its CQs.
@@ -135,7 +134,6 @@ void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey);
  * its state. hd_ep_drain: that event follows when everything posted has ended; perhaps at once.
  */
 void hd_ep_fail(struct hd_ep *ep);
-int hd_ep_has_failed(const struct hd_ep *ep);
 void hd_ep_reset(struct hd_ep *ep);
 int hd_ep_pause(struct hd_ep *ep, bool on);
 int hd_ep_go_on(struct hd_ep *ep);

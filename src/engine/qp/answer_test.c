@@ -56,7 +56,7 @@ static void hear(struct side *s, const struct hd_pkt *pkt)
 static void expect_nothing(struct side *s)
 {
 	assert_null(hd_cq_peek(s->cq));
-	assert_int_equal(hd_ep_has_failed(s->ep), 0);
+	assert_int_equal(hd_qp_inspect(s->ep->qp).status, 0);
 }
 
 /* Acceptances and refusals, by packet. */

@@ -117,7 +117,7 @@ static void disagree(void **state)
 			assert_null(hd_cq_peek(p.b.cq));
 			assert_int_equal(memory[63], 1);
 			assert_int_equal(out[63], 2);
-			assert_int_equal(hd_ep_has_failed(p.b.ep), 0);
+			assert_int_equal(hd_qp_inspect(p.b.ep->qp).status, 0);
 			hd_mr_close(mr);
 			pair_close(&p);
 		}

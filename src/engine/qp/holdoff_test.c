@@ -74,7 +74,7 @@ static void sends(void **state)
 			assert_true(pair_next(&p, &p.a).err != HD_S_CANCELLED);
 			qp_expect(&p, &p.a, &out[2], HD_S_CANCELLED);
 			qp_expect(&p, &p.a, &out[3], HD_S_CANCELLED);
-			assert_int_not_equal(hd_ep_has_failed(p.a.ep), 0);
+			assert_int_not_equal(hd_qp_inspect(p.a.ep->qp).status, 0);
 			pair_close(&p);
 		}
 	}
@@ -127,7 +127,7 @@ static void receives(void **state)
 			cut(&p, i % 2);
 			if (!came_whole(&p)) {
 				qp_silence(&p, &p.b, 2 * HOLDOFF_MS);
-				assert_int_equal(hd_ep_has_failed(p.b.ep), 0);
+				assert_int_equal(hd_qp_inspect(p.b.ep->qp).status, 0);
 				hd_ep_fail(p.b.ep);
 				qp_expect(&p, &p.b, &in[0], HD_S_CANCELLED);
 				qp_expect(&p, &p.b, &in[1], HD_S_CANCELLED);
@@ -172,7 +172,7 @@ static void ended(void **state)
 		pair_settle(&p, 10);
 		hd_ep_reset(p.a.ep);
 		qp_silence(&p, &p.a, 2 * HOLDOFF_MS);
-		assert_int_equal(hd_ep_has_failed(p.a.ep), 0);
+		assert_int_equal(hd_qp_inspect(p.a.ep->qp).status, 0);
 		pair_close(&p);
 
 		holdoff_open(&p, t);
@@ -205,7 +205,7 @@ static void a_receive_from_a_host_that_is_silent(void **state)
 	hd_node_unlock(p.b.node);
 	if (!came_whole(&p)) {
 		qp_silence(&p, &p.b, 2 * HOLDOFF_MS);
-		assert_int_equal(hd_ep_has_failed(p.b.ep), 0);
+		assert_int_equal(hd_qp_inspect(p.b.ep->qp).status, 0);
 	}
 	pair_close(&p);
 }

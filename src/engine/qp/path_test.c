@@ -146,8 +146,8 @@ static void migrates_by_itself(void **state)
 		assert_int_equal(told_a.migrated, 1);
 		assert_true(is_by_second(&p.a));
 		assert_int_equal(hd_ep_path(p.a.ep), HD_PATH_MIGRATED);
-		assert_int_equal(hd_ep_has_failed(p.a.ep), 0);
-		assert_int_equal(hd_ep_has_failed(p.b.ep), 0);
+		assert_int_equal(hd_qp_inspect(p.a.ep->qp).status, 0);
+		assert_int_equal(hd_qp_inspect(p.b.ep->qp).status, 0);
 		pair_close(&p);
 	}
 }

@@ -173,11 +173,6 @@ void hd_node_retire(struct hd_node *node)
 		hd_mr_disable(mr);
 }
 
-int hd_ep_has_failed(const struct hd_ep *ep)
-{
-	return ep->qp->life.status;
-}
-
 static void qp_run(struct hd_deferred *deferred)
 {
 	struct hd_qp *p = hd_container(deferred, struct hd_qp, deferred);

@@ -90,7 +90,7 @@ static void answers(void **state)
 	}
 	wire_settle(&w);
 	assert_null(hd_cq_peek(s.cq));
-	assert_int_equal(hd_ep_has_failed(s.ep), 0);
+	assert_int_equal(hd_qp_inspect(s.ep->qp).status, 0);
 	wire_hang_up(&w);
 	side_close(&s);
 }

@@ -285,8 +285,8 @@ static void check_offended(struct pair *p, const int *owner, int err)
 	assert_int_equal(told_err, err);
 	assert_int_equal(over_count, 1);
 	over_count = 0;
-	assert_int_equal(hd_ep_has_failed(p->a.ep), err);
-	assert_int_equal(hd_ep_has_failed(p->b.ep), err);
+	assert_int_equal(hd_qp_inspect(p->a.ep->qp).status, err);
+	assert_int_equal(hd_qp_inspect(p->b.ep->qp).status, err);
 }
 
 static void offences(void **state)
@@ -467,7 +467,7 @@ static void resets(void **state)
 				hd_cq_pop(p.a.cq);
 			qps_ready(&p);
 			assert_int_equal(hd_ep_number(p.b.ep), number);
-			assert_int_equal(hd_ep_has_failed(p.a.ep), 0);
+			assert_int_equal(hd_qp_inspect(p.a.ep->qp).status, 0);
 		}
 		pair_close(&p);
 	}
@@ -679,7 +679,7 @@ static void uc(void **state)
 			qp_expect(&p, &p.a, &out[i], 0);
 		test_check(in, LONG, 3);
 		test_check(memory, LONG, 3);
-		assert_int_equal(hd_ep_has_failed(p.a.ep) | hd_ep_has_failed(p.b.ep), 0);
+		assert_int_equal(hd_qp_inspect(p.a.ep->qp).status | hd_qp_inspect(p.b.ep->qp).status, 0);
 		hd_mr_close(mr);
 		side_close(&p.b);
 		side_open(&p.b);

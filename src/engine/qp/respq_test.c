@@ -73,8 +73,8 @@ static void is_not_ready_in_time(void **state)
 		qp_expect(&p, &p.a, &out[0], HD_S_TIMEOUT);
 		for (int i = 1; i < 3; i++)
 			qp_expect(&p, &p.a, &out[i], HD_S_CANCELLED);
-		assert_int_equal(hd_ep_has_failed(p.a.ep), HD_S_TIMEOUT);
-		assert_int_equal(hd_ep_has_failed(p.b.ep), 0);
+		assert_int_equal(hd_qp_inspect(p.a.ep->qp).status, HD_S_TIMEOUT);
+		assert_int_equal(hd_qp_inspect(p.b.ep->qp).status, 0);
 		qp_recv(&p.b, in, sizeof(in), in);
 		qp_ready(&p.b, &p.a, NULL);
 		qp_silence(&p, &p.b, 20);
@@ -259,7 +259,7 @@ static void no_receive_in_time(void **state)
 		qp_expect(&p, &p.a, &out[1], HD_S_RNR);
 		assert_true(hd_now_ns() - began > 25 * HD_NS_PER_MS);
 		qp_expect(&p, &p.a, &out[2], HD_S_CANCELLED);
-		assert_int_equal(hd_ep_has_failed(p.b.ep), 0);
+		assert_int_equal(hd_qp_inspect(p.b.ep->qp).status, 0);
 		qp_recv(&p.b, in, sizeof(in), in);
 		qp_silence(&p, &p.b, 10);
 		/* both begin anew */

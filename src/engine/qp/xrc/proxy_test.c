@@ -221,7 +221,7 @@ static void memory_is_reached(void **state)
 		rma(t, HD_RMA_WRITE, lens[i], hd_mr_key(mr) + 1, 0);
 		expect(t, out, HD_S_ACCESS);
 		turns(t, 5);
-		assert_int_equal(hd_ep_has_failed(t->p.b.ep), HD_S_ACCESS);
+		assert_int_equal(hd_qp_inspect(t->p.b.ep->qp).status, HD_S_ACCESS);
 		assert_int_equal(hd_mr_close(mr), 0);
 		finish(t);
 	}
@@ -312,7 +312,7 @@ static void errors_come_back(void **state)
 		}
 		expect(t, out, errs[i]);
 		turns(t, 5);
-		assert_int_equal(hd_ep_has_failed(t->p.b.ep), i == NO_RECEIVE ? 0 : errs[i]);
+		assert_int_equal(hd_qp_inspect(t->p.b.ep->qp).status, i == NO_RECEIVE ? 0 : errs[i]);
 		assert_int_equal(hd_mr_close(mr), 0);
 		finish(t);
 	}

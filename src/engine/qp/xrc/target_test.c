@@ -131,7 +131,7 @@ static void strangers_are_refused(void **state)
 		send_to(&p.a, number, 8, &out[0]);
 		qp_expect(&p, &p.a, &out[0], HD_S_INVALID);
 		pair_settle(&p, 5);
-		assert_int_equal(hd_ep_has_failed(p.b.ep), HD_S_INVALID);
+		assert_int_equal(hd_qp_inspect(p.b.ep->qp).status, HD_S_INVALID);
 		assert_null(hd_cq_peek(own.cq));
 		assert_null(hd_cq_peek(other.cq));
 		queue_close(&p.b, &own);

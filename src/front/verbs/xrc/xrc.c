@@ -199,9 +199,10 @@ static int xrc_domain_get(struct hv_context *ctx, const struct ibv_xrcd_init_att
 
 int hv_domain_voice(struct hv_domain *d)
 {
-	const struct hd_ep_attr attr = {
-		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_XRC_QUEUE, .asked = hv_far_told, .owner = d
-	};
+	const struct hd_ep_attr attr = { .type = HD_EP_RDM,
+					 .policy = HD_EP_NUMBERED | HD_EP_XRC_QUEUE,
+					 .asked = hv_far_told,
+					 .owner = d };
 
 	return d->voice ? 0 : hd_ep_open(d->ctx->node, &attr, &d->voice);
 }

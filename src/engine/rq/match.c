@@ -190,7 +190,7 @@ int hd_match_group(struct hd_match *m, const struct hd_match_groups *groups)
 	return 0;
 }
 
-/* What a message hits: a link to a leader in a class, or (class NULL) one in the list. */
+/* What a message hits: a link to a leader in a class, or to one in the list. */
 struct hit {
 	struct hd_mnode **slot;
 };
@@ -214,9 +214,8 @@ static void search_class(struct hd_match_class *c, uint64_t tag, uint32_t src, s
 {
 	struct hd_mnode **slot = hd_fifo_find_slot(&c->table, tag & c->mask, src & c->src_mask);
 
-	if (slot && (!hit->slot || (*slot)->seq < (*hit->slot)->seq)) {
+	if (slot && (!hit->slot || (*slot)->seq < (*hit->slot)->seq))
 		hit->slot = slot;
-	}
 }
 
 /* Classes that are found empty leave the active ones; one stays, so that active[0] is always there. */

@@ -120,7 +120,6 @@ static int fault_hold(struct fault_link *fl, const struct hd_pkt *pkt, const str
 		      size_t len, unsigned turns)
 {
 	struct held *h;
-	size_t at = 0;
 
 	if (fl->held == HELD_PACKETS || (fl->held && fl->held_bytes + len > HELD_BYTES))
 		return -EAGAIN;
@@ -130,12 +129,9 @@ static int fault_hold(struct fault_link *fl, const struct hd_pkt *pkt, const str
 	h->pkt = *pkt;
 	h->turns = turns;
 	h->len = len;
-	for (int i = 0; i < count && at < len; i++) {
-		size_t n = iov[i].iov_len < len - at ? iov[i].iov_len : len - at;
-
-		if (n)
-			memcpy(h->payload + at, iov[i].iov_base, n);
-		at += n;
+	if (hd_iov_drain(iov, count, h->payload, len)) {
+		free(h);
+		return -EFAULT; /* as the transport would say; nothing has been held */
 	}
 	if (!fl->held++) {
 		hd_port_active(fl->fp->port, true);

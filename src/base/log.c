@@ -89,40 +89,36 @@ void hd_log_write(enum hd_log_level level, const char *room, const char *fmt, ..
 	errno = saved;
 }
 
-bool hd_log_due(struct hd_log_gate *gate, unsigned ms, enum hd_log_level level, const char *room)
+/* Is one of the lines left that this time may have yet? What is left of one that is over may be taken until who has found that out says anew. */
+static bool gate_take(struct hd_log_gate *gate)
 {
-	uint64_t now = hd_now_ns();
-	uint64_t next = atomic_load_explicit(&gate->next_ns, memory_order_relaxed);
+	unsigned left = atomic_load_explicit(&gate->left, memory_order_relaxed);
 
-	if (now < next ||
-	    !atomic_compare_exchange_strong(&gate->next_ns, &next, now + ms * UINT64_C(1000000))) {
-		atomic_fetch_add_explicit(&gate->left_out, 1, memory_order_relaxed);
-		return false;
-	}
-	unsigned left_out = atomic_exchange_explicit(&gate->left_out, 0, memory_order_relaxed);
-	if (left_out)
-		hd_log_write(level, room, "%u lines like the next one were left out", left_out);
-	return true;
+	while (left)
+		if (atomic_compare_exchange_weak(&gate->left, &left, left - 1))
+			return true;
+	return false;
 }
 
-/* Who finds a new second begins it; lines of others in that moment may be one too many. */
-bool hd_log_within(struct hd_log_gate *gate, unsigned most, enum hd_log_level level, const char *room)
+bool hd_log_within(struct hd_log_gate *gate, unsigned most, unsigned ms, enum hd_log_level level,
+		   const char *room)
 {
 	uint64_t now = hd_now_ns();
 	uint64_t next = atomic_load_explicit(&gate->next_ns, memory_order_relaxed);
 	unsigned left_out;
 
-	if (now >= next &&
-	    atomic_compare_exchange_strong(&gate->next_ns, &next, now + UINT64_C(1000000000))) {
-		atomic_store_explicit(&gate->written, 0, memory_order_relaxed);
-		left_out = atomic_exchange_explicit(&gate->left_out, 0, memory_order_relaxed);
-		if (left_out)
-			hd_log_write(level, room, "%u lines like the next one were left out", left_out);
+	if (now < next ||
+	    !atomic_compare_exchange_strong(&gate->next_ns, &next, now + ms * UINT64_C(1000000))) {
+		if (gate_take(gate))
+			return true;
+		atomic_fetch_add_explicit(&gate->left_out, 1, memory_order_relaxed);
+		return false;
 	}
-	if (atomic_fetch_add_explicit(&gate->written, 1, memory_order_relaxed) < most)
-		return true;
-	atomic_fetch_add_explicit(&gate->left_out, 1, memory_order_relaxed);
-	return false;
+	atomic_store_explicit(&gate->left, most - 1, memory_order_relaxed);
+	left_out = atomic_exchange_explicit(&gate->left_out, 0, memory_order_relaxed);
+	if (left_out)
+		hd_log_write(level, room, "%u lines like the next one were left out", left_out);
+	return true;
 }
 
 static int wanted_threshold(void)

@@ -62,7 +62,7 @@ static inline bool hd_log_on(enum hd_log_level level)
 struct hd_log_gate {
 	_Atomic uint64_t next_ns;
 	_Atomic unsigned left_out;
-	_Atomic unsigned written; /* hd_log_within: in this second */
+	_Atomic unsigned left; /* lines that this time may have yet */
 };
 
 /*
@@ -73,7 +73,7 @@ struct hd_log_gate {
 	do { \
 		static struct hd_log_gate hd_gate_; \
 		if (__builtin_expect(hd_log_on(level), 0) && \
-		    hd_log_due(&hd_gate_, (ms), (level), HD_LOG_ROOM)) \
+		    hd_log_within(&hd_gate_, 1, (ms), (level), HD_LOG_ROOM)) \
 			hd_log_write((level), HD_LOG_ROOM, __VA_ARGS__); \
 	} while (0)
 
@@ -86,7 +86,7 @@ struct hd_log_gate {
 	do { \
 		static struct hd_log_gate hd_gate_; \
 		if (__builtin_expect(hd_log_on(HD_LOG_DEBUG), 0) && \
-		    hd_log_within(&hd_gate_, HD_LOG_EVENTS, HD_LOG_DEBUG, HD_LOG_ROOM)) \
+		    hd_log_within(&hd_gate_, HD_LOG_EVENTS, 1000, HD_LOG_DEBUG, HD_LOG_ROOM)) \
 			hd_log_write(HD_LOG_DEBUG, HD_LOG_ROOM, __VA_ARGS__); \
 	} while (0)
 
@@ -94,13 +94,11 @@ struct hd_log_gate {
 void hd_log_write(enum hd_log_level level, const char *room, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), cold));
 
-/* hd_log_due tells whether `ms` milliseconds have passed since it last said true. Any thread. */
-bool hd_log_due(struct hd_log_gate *gate, unsigned ms, enum hd_log_level level, const char *room)
-	__attribute__((cold));
-
-/* hd_log_within tells whether it has said true less than `most` times in this second. Any thread. */
-bool hd_log_within(struct hd_log_gate *gate, unsigned most, enum hd_log_level level, const char *room)
-	__attribute__((cold));
+/*
+ * hd_log_within tells whether it has said true less than `most` times (1 at least) in the `ms` milliseconds since it began to count. Any thread.
+ */
+bool hd_log_within(struct hd_log_gate *gate, unsigned most, unsigned ms, enum hd_log_level level,
+		   const char *room) __attribute__((cold));
 
 /* hd_log_set_level sets the level that goes to standard error (HEDDLE_LOG). Any thread. */
 void hd_log_set_level(enum hd_log_level level);

@@ -44,7 +44,7 @@ static bool is_worth_a_line(const struct hd_link *link, enum hd_log_level level)
 		links->strangers = 0;
 	}
 	return links->strangers++ < STRANGER_LINES ||
-	       hd_log_due(&links->strangers_log, 1000, level, HD_LOG_ROOM);
+	       hd_log_within(&links->strangers_log, 1, 1000, level, HD_LOG_ROOM);
 }
 
 /* For people. */

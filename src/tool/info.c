@@ -176,9 +176,9 @@ static const char *why_not_taken(const struct hd_seen_node *node)
 	const char *why = NULL;
 
 	for (unsigned i = 0; i < node->ep_count; i++) {
-		if (strstr(node->eps[i].waits_for, "completion queue"))
+		if (node->eps[i].cause == HD_VIEW_UNREAD)
 			return "it does not read its completion queue";
-		if (strstr(node->eps[i].waits_for, "receive to be posted"))
+		if (node->eps[i].cause == HD_VIEW_NO_RECEIVE)
 			why = "it has posted no receive";
 	}
 	return why;

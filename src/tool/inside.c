@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "engine/engine.h"
 #include "engine/node_page.h"
 
 struct inside {
@@ -52,9 +51,9 @@ static void inside_ep(void *arg, const struct hd_view_ep *ep)
 	seen->sends = ep->sends;
 	seen->waiting = ep->waiting;
 	seen->unread = ep->unread;
+	seen->cause = ep->cause;
 	/* as verbs programs print queue pairs, and libfabric nothing */
-	snprintf(seen->number, sizeof(seen->number), strstr(ep->kind, "queue pair") ? "0x%06x" : "%u",
-		 ep->number);
+	snprintf(seen->number, sizeof(seen->number), ep->is_qp ? "0x%06x" : "%u", ep->number);
 	memcpy(seen->waits_for, ep->waits_for, sizeof(seen->waits_for));
 }
 

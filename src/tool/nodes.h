@@ -7,6 +7,8 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "engine/engine.h"
+
 /* The nodes of running programs, read from the pages of engine/node_page.h that they hold open. */
 
 struct hd_seen_link {
@@ -22,6 +24,7 @@ struct hd_seen_ep {
 	char number[16];
 	const char *kind, *state;
 	unsigned receives, sends, waiting, unread;
+	enum hd_view_cause cause;
 	char waits_for[96]; /* empty: nothing waits */
 };
 

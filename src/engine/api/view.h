@@ -18,13 +18,21 @@ struct hd_view_reader {
 	void *arg;
 };
 
+enum hd_view_cause {
+	HD_VIEW_ELSE, /* nothing, or something that others have no part in */
+	HD_VIEW_NO_RECEIVE,
+	HD_VIEW_UNREAD, /* its completion queue is full */
+};
+
 struct hd_view_ep {
 	uint32_t number; /* of a queue pair: hd_ep_number; else its index */
+	bool is_qp;
 	const char *kind, *state;
-	uint32_t receives;  /* posted */
-	uint32_t sends;	    /* of which the program has not been told that they are over */
-	uint32_t waiting;   /* messages that have come, and wait for a receive */
-	uint32_t unread;    /* completions of receives in its queue */
+	uint32_t receives; /* posted */
+	uint32_t sends;	   /* of which the program has not been told that they are over */
+	uint32_t waiting;  /* messages that have come, and wait for a receive */
+	uint32_t unread;   /* completions of receives in its queue */
+	enum hd_view_cause cause;
 	char waits_for[96]; /* why the first thing that waits does; empty: nothing does */
 };
 

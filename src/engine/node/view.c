@@ -118,14 +118,22 @@ static bool queue_is_full(const struct hd_cq *cq)
 	return !cq->none && (cq->r.overflowed || cq->r.tail - cq->r.head > cq->r.mask);
 }
 
+static enum hd_view_cause cause_of(const struct view_parts *v, uint32_t waiting)
+{
+	if (queue_is_full(&v->rx_cq))
+		return HD_VIEW_UNREAD;
+	return (v->ep.qp ? v->qp.respq.rnr_wait.rq != NULL : waiting != 0) ? HD_VIEW_NO_RECEIVE
+									   : HD_VIEW_ELSE;
+}
+
 static void say_ep(const struct view_parts *v, const struct hd_view_ep *shown, char *text, size_t size)
 {
 	text[0] = '\0';
-	if (queue_is_full(&v->rx_cq))
+	if (shown->cause == HD_VIEW_UNREAD)
 		snprintf(text, size, "its completion queue to be read: it is full");
 	else if (v->ep.qp)
 		say_queue_pair(v, text, size);
-	else if (shown->waiting)
+	else if (shown->cause == HD_VIEW_NO_RECEIVE)
 		snprintf(text, size, "a receive to be posted here: no receive that fits is");
 	else if (shown->sends)
 		snprintf(text, size, "the other end's answer");
@@ -164,6 +172,7 @@ static void view_ep(const struct hd_view_reader *r, const struct hd_ep *at, cons
 		return;
 	shown = (struct hd_view_ep){
 		.number = number_of(&v),
+		.is_qp = v.ep.qp != NULL,
 		.kind = kind_of(&v.ep),
 		.state = state_of(&v),
 		.receives = (uint32_t)(v.rq.match[0].posted + v.rq.match[1].posted),
@@ -171,6 +180,7 @@ static void view_ep(const struct hd_view_reader *r, const struct hd_ep *at, cons
 		.waiting = (uint32_t)(v.rq.match[0].waiting + v.rq.match[1].waiting),
 		.unread = v.rx_cq.none ? 0 : v.rx_cq.r.tail - v.rx_cq.r.head,
 	};
+	shown.cause = cause_of(&v, shown.waiting);
 	say_ep(&v, &shown, shown.waits_for, sizeof(shown.waits_for));
 	calls->ep(calls->arg, &shown);
 }

@@ -80,7 +80,18 @@ int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args)
 	return 0;
 }
 
-/* May the service be at another port of this host, when one has failed so (a negative errno)? A second silent one is enough. */
+/* Is it this host that is called? */
+static bool is_here(const struct hd_conn *c)
+{
+	struct hd_name_key key;
+
+	return hd_addr_key((void *)&c->at, &key) && hd_addr_is_local(c->ep->node, key.addr);
+}
+
+/*
+ * May the service be at another port of this host, when one has failed so (a negative errno)? A second silent one is enough. No network
+ * keeps this host from itself: there, a node has answered that may not be spoken to, and another service of its may have the port.
+ */
 static bool goes_on(struct hd_conn *c, int err)
 {
 	bool again = c->timed_out;
@@ -90,6 +101,8 @@ static bool goes_on(struct hd_conn *c, int err)
 		c->timed_out = true;
 		return !again;
 	case EHOSTUNREACH:
+		c->shut = is_here(c);
+		return c->shut;
 	case ENETUNREACH:
 	case ENETDOWN:
 	case EAFNOSUPPORT:
@@ -129,6 +142,18 @@ static bool call_later(struct hd_conn *c)
 	return true;
 }
 
+/* The service is nowhere. What has kept us from it, as far as is known? */
+static int call_verdict(const struct hd_conn *c, int err)
+{
+	const struct hd_service_attr service = { .space = c->space,
+						 .number = c->space_number,
+						 .bind = (const struct sockaddr *)&c->at };
+
+	if (c->shut && (err == -ECONNREFUSED || err == -EHOSTUNREACH))
+		err = hd_space_is_taken(&service) ? -EHOSTUNREACH : -ECONNREFUSED;
+	return c->lost && err == -ECONNREFUSED ? c->lost : err; /* whoever was lost may have been it */
+}
+
 bool hd_call_next(struct hd_conn *c, int *err)
 {
 	uint16_t port;
@@ -145,8 +170,7 @@ bool hd_call_next(struct hd_conn *c, int *err)
 		if (*err >= 0)
 			return true;
 	}
-	if (c->lost && *err == -ECONNREFUSED) /* it is nowhere else, so that may have been it */
-		*err = c->lost;
+	*err = call_verdict(c, *err);
 	return false;
 }
 

@@ -206,6 +206,55 @@ static void the_service_dies_before_it_answers(void **state)
 	rig_close(&r);
 }
 
+/* The next event, while the stranger is polled too. */
+static struct got next_beside(struct rig *r, struct stranger *s, struct hd_evq *evq)
+{
+	uint64_t until = hd_now_ns() + PATIENCE;
+	struct got g;
+
+	while (!poll_event(evq, &g)) {
+		hd_node_poll(s->node);
+		turn(r);
+		assert_true(hd_now_ns() < until);
+	}
+	return g;
+}
+
+/*
+ * A node that may only be spoken to over TCP stands at the first port: the service is at the next. When that closes nobody has the name;
+ * and when it is the stranger that has it, that is why it cannot be reached.
+ */
+static void a_stranger_of_another_transport(void **state)
+{
+	struct stranger s;
+	struct rig r;
+	int claim;
+
+	setenv("HEDDLE_TRANSPORT", "tcp", 1);
+	stranger_open(&s, 7487);
+	rig_open_at(&r, "shm", space, 7487);
+	assert_int_equal(port_of(&r), hd_space_port(space, 7487, 1));
+	call(&r, NULL);
+	assert_int_equal(hd_ep_accept(r.b.ep, next_beside(&r, &s, r.eb).request, NULL), 0);
+	both_up(&r);
+	end_close_ep(&r.a);
+	end_open_ep(&r.a, r.ea);
+	hd_service_close(r.service);
+	r.service = NULL;
+	call(&r, NULL);
+	assert_int_equal(next_beside(&r, &s, r.ea).err, ECONNREFUSED);
+	assert_int_equal(hd_space_claim(s.node, &(struct hd_service_attr){ .space = space, .number = 7487 },
+					&claim),
+			 0);
+	end_close_ep(&r.a);
+	end_open_ep(&r.a, r.ea);
+	call(&r, NULL);
+	assert_int_equal(next_beside(&r, &s, r.ea).err, EHOSTUNREACH);
+	close(claim);
+	rig_close(&r);
+	stranger_close(&s);
+}
+
 static void nobody_has_that_name(void **state)
 {
 	struct rig r;
@@ -665,6 +714,7 @@ int main(void)
 		cmocka_unit_test(taken_ports_are_passed_by),
 		cmocka_unit_test(a_stranger_dies_before_he_answers),
 		cmocka_unit_test(the_service_dies_before_it_answers),
+		cmocka_unit_test(a_stranger_of_another_transport),
 		cmocka_unit_test(nobody_has_that_name),
 		cmocka_unit_test(somebody_comes_late),
 		cmocka_unit_test(a_port_is_listened_on_again),

@@ -71,14 +71,17 @@ static int claim_one(const struct hd_service_attr *attr, const char *where, int 
 	return 0;
 }
 
-/* Has anybody this name? */
+/* Has anybody this name? It is only looked at: taken for a moment, it would be missing to whoever wants it then. */
 static bool space_is_claimed(const struct hd_service_attr *attr, const char *where)
 {
-	int probe, rc = claim_one(attr, where, &probe);
+	struct sockaddr_un name;
+	socklen_t len = space_claim_name(attr, where, &name);
+	int fd = hd_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool claimed = fd >= 0 && connect(fd, (struct sockaddr *)&name, len) == 0;
 
-	if (probe >= 0)
-		close(probe);
-	return rc == -EADDRINUSE;
+	if (fd >= 0)
+		close(fd);
+	return claimed;
 }
 
 static void space_address_text(const struct sockaddr *sa, char text[40])
@@ -146,4 +149,12 @@ int hd_space_claim(const struct hd_node *node, const struct hd_service_attr *att
 		rc = -EADDRINUSE;
 	}
 	return rc;
+}
+
+bool hd_space_is_taken(const struct hd_service_attr *attr)
+{
+	char text[40];
+
+	space_address_text(attr->bind, text);
+	return space_is_claimed(attr, text) || claimed_everywhere(attr, only_family(attr), false);
 }

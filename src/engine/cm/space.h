@@ -21,4 +21,7 @@ uint16_t hd_space_port(uint32_t space, uint64_t number, unsigned i);
  */
 int hd_space_claim(const struct hd_node *node, const struct hd_service_attr *attr, int *claim);
 
+/* hd_space_is_taken: has anybody on this host and network namespace this service, at this address of the host's or at all? */
+bool hd_space_is_taken(const struct hd_service_attr *attr);
+
 #endif

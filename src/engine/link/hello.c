@@ -226,7 +226,9 @@ static bool link_allowed(const struct hd_link *link)
 {
 	if (hd_links(link->node)->transport_choice != HD_USE_SHM || !link->port->transport->addressed)
 		return true;
-	hd_warn("HEDDLE_TRANSPORT=shm, but the other end cannot be reached through shared memory: it is on another host, in another "
+	HD_LOG_EVERY_MS(
+		1000, HD_LOG_WARN,
+		"HEDDLE_TRANSPORT=shm, but the other end cannot be reached through shared memory: it is on another host, in another "
 		"network namespace, of another user, or has HEDDLE_TRANSPORT=tcp; use HEDDLE_TRANSPORT=auto");
 	return false;
 }

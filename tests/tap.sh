@@ -54,6 +54,18 @@ skip() {
 	echo "ok $tap_count - $1 # SKIP $2"
 }
 
+# address_in FILE PID: sets ip and port from the line "address IP PORT" that a program writes there when it has begun; fails when it ends
+# without one. libfabric looks at all of its providers first: they take seconds, on a machine with much else to do a quarter of a minute.
+address_in() {
+	ip='' port=''
+	for _ in $(seq 2400); do
+		read -r _ ip port < <(grep '^address ' "$1" 2>/dev/null) && [ -n "${port:-}" ] && return
+		kill -0 "$2" 2>/dev/null || break
+		sleep 0.05
+	done
+	return 1
+}
+
 finish() {
 	echo "1..$tap_count"
 	[ $tap_failed -eq 0 ]

@@ -30,12 +30,7 @@ start_server() {
 	"${prefix[@]}" "${run[@]}" "$peer" serve "$@" >"$server_log" 2>&1 </dev/null &
 	server=$!
 	servers+=("$server")
-	for _ in $(seq 600); do
-		read -r _ ip port < <(grep '^address ' "$server_log" 2>/dev/null) && [ -n "${port:-}" ] && return
-		kill -0 "$server" 2>/dev/null || break
-		sleep 0.05
-	done
-	ip=127.0.0.1 port=1
+	address_in "$server_log" "$server" || ip=127.0.0.1 port=1
 }
 
 # server_ends STATUS: the server that was started last ends with this status

@@ -29,12 +29,7 @@ serve() {
 	server=$!
 	servers+=("$server")
 	server_log=$log
-	for _ in $(seq 600); do
-		read -r _ ip port < <(grep '^address ' "$log" 2>/dev/null) && [ -n "${port:-}" ] && return
-		kill -0 "$server" 2>/dev/null || break
-		sleep 0.05
-	done
-	ip=127.0.0.1 port=1
+	address_in "$log" "$server" || ip=127.0.0.1 port=1
 }
 
 # call KEY [ARGUMENT…]

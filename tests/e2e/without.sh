@@ -31,19 +31,15 @@ all=$(IFS=, && echo "${calls[*]},io_uring_enter,io_uring_register,kcmp,userfault
 
 # talk SERVER CLIENT: either runs under that, a command before its own, and both are content
 talk() {
-	local ip='' port='' status=0 first second
+	local ip port status=0 first second
 	read -ra first <<<"$1"
 	read -ra second <<<"$2"
 	"${first[@]}" "$peer" serve >"$scratch/server" 2>&1 </dev/null &
 	server=$!
-	for _ in $(seq 600); do
-		read -r _ ip port < <(grep '^address ' "$scratch/server") && [ -n "${port:-}" ] && break
-		kill -0 "$server" 2>/dev/null || break
-		sleep 0.02
-	done
-	timeout 60 "${second[@]}" "$peer" call "${ip:-127.0.0.1}" "${port:-1}" --count 6 --size 300000 \
+	address_in "$scratch/server" "$server" || ip=127.0.0.1 port=1
+	timeout 120 "${second[@]}" "$peer" call "$ip" "$port" --count 6 --size 300000 \
 		>"$scratch/client" 2>&1 || status=$?
-	[ $status -eq 0 ] || kill "$server"
+	[ $status -eq 0 ] || kill -9 "$server"
 	timeout 60 tail --pid="$server" -f /dev/null || kill -9 "$server"
 	wait "$server" || status=$?
 	server=

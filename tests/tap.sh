@@ -59,6 +59,7 @@ skip() {
 address_in() {
 	ip='' port=''
 	for _ in $(seq 2400); do
+		# shellcheck disable=SC2034 # ip is the caller's
 		read -r _ ip port < <(grep '^address ' "$1" 2>/dev/null) && [ -n "${port:-}" ] && return
 		kill -0 "$2" 2>/dev/null || break
 		sleep 0.05

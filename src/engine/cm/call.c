@@ -81,7 +81,7 @@ int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args)
 }
 
 /* Is it this host that is called? */
-static bool is_here(const struct hd_conn *c)
+static bool calls_own_host(const struct hd_conn *c)
 {
 	struct hd_name_key key;
 
@@ -101,7 +101,7 @@ static bool goes_on(struct hd_conn *c, int err)
 		c->timed_out = true;
 		return !again;
 	case EHOSTUNREACH:
-		c->shut = is_here(c);
+		c->shut = calls_own_host(c);
 		return c->shut;
 	case ENETUNREACH:
 	case ENETDOWN:

@@ -7,6 +7,7 @@
 #ifndef HD_ENGINE_API_NODE_H
 #define HD_ENGINE_API_NODE_H
 
+#include "engine/api/gate.h"
 #include "engine/api/types.h"
 
 /* ---- node ---------------------------------------------------------------------------------------------------------------- */
@@ -38,11 +39,6 @@ int hd_node_close(struct hd_node *node);
  * hd_cntr_wait.
  */
 void hd_node_share(struct hd_node *node);
-void hd_node_lock(struct hd_node *node);
-void hd_node_unlock(struct hd_node *node);
-
-/* hd_node_enter: hd_node_lock, unless the node is dead (hd_node_dead): then false, without the lock. */
-bool hd_node_enter(struct hd_node *node);
 
 /* hd_node_poll: one turn of progress for everything of the node; returns the number of packets and events handled. */
 int hd_node_poll(struct hd_node *node);

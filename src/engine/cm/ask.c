@@ -82,7 +82,7 @@ int hd_ep_ask(struct hd_ep *ep, struct hd_dest *dest, const void *question, size
 	hd_assert_locked(ep->node);
 	if (!len || len > HD_ASK_MAX || ep->policy & (HD_EP_PAIRED | HD_EP_DROP))
 		return -EINVAL;
-	if (hd_core(ep->node)->dead)
+	if (hd_core(ep->node)->gate.dead)
 		return -ENOTRECOVERABLE;
 	op = hd_op_make(ep, dest, &send);
 	if (!op)

@@ -57,7 +57,7 @@ int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args)
 	int rc;
 
 	hd_assert_locked(node);
-	if (hd_core(node)->dead)
+	if (hd_core(node)->gate.dead)
 		return -ENOTRECOVERABLE;
 	if (!c || !first_target(args, &first))
 		return -EINVAL;
@@ -284,7 +284,7 @@ static void call_ready(struct hd_conn *c)
 int hd_ep_confirm(struct hd_ep *ep)
 {
 	hd_assert_locked(ep->node);
-	if (hd_core(ep->node)->dead)
+	if (hd_core(ep->node)->gate.dead)
 		return -ENOTRECOVERABLE;
 	if (!ep->conn || ep->conn->state != HD_CONN_AGREED)
 		return -ENOTCONN;

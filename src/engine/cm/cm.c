@@ -330,7 +330,7 @@ int hd_service_listen(struct hd_service *service, const struct hd_listen_args *a
 	int rc;
 
 	hd_assert_locked(service->node);
-	if (hd_core(service->node)->dead)
+	if (hd_core(service->node)->gate.dead)
 		return -ENOTRECOVERABLE;
 	if (service->evq)
 		return -EISCONN;

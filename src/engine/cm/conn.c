@@ -213,7 +213,7 @@ int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd
 	struct hd_conn *c = ep->conn;
 
 	hd_assert_locked(ep->node);
-	if (hd_core(ep->node)->dead)
+	if (hd_core(ep->node)->gate.dead)
 		return -ENOTRECOVERABLE;
 	if (!c)
 		return -EINVAL;
@@ -336,7 +336,7 @@ int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word)
 	struct hd_conn *c = ep->conn;
 
 	hd_assert_locked(ep->node);
-	if (hd_core(ep->node)->dead)
+	if (hd_core(ep->node)->gate.dead)
 		return -ENOTRECOVERABLE;
 	if (c)
 		hd_conn_last_tell(c);

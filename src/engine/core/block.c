@@ -196,7 +196,7 @@ int hd_node_sleep(struct hd_node *node, struct pollfd *fds, unsigned long count,
 	hd_node_lock(node);
 	epoch = hd_core(node)->epoch;
 	while (!rc)
-		rc = hd_core(node)->dead ? -ENOTRECOVERABLE : block_turn(node, &how, due, &epoch, &n);
+		rc = hd_core(node)->gate.dead ? -ENOTRECOVERABLE : block_turn(node, &how, due, &epoch, &n);
 	hd_node_unlock(node);
 	pthread_setcancelstate(state, NULL);
 	return rc < 0 ? rc : n;

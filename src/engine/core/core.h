@@ -32,8 +32,8 @@ static inline uint64_t hd_node_epoch(const struct hd_node *node)
 static inline void hd_assert_locked(struct hd_node *node)
 {
 #ifndef NDEBUG
-	if (hd_core(node)->locked)
-		assert(hd_biased_is_taken(&hd_core(node)->lock));
+	if (hd_core(node)->gate.locked)
+		assert(hd_biased_is_taken(&hd_core(node)->gate.lock));
 #else
 	(void)node;
 #endif

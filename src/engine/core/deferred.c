@@ -17,7 +17,7 @@ void hd_deferred_post(struct hd_node *node, struct hd_deferred *deferred)
 /* In a forked child the list is gone. */
 void hd_deferred_drop(struct hd_node *node, struct hd_deferred *deferred)
 {
-	if (deferred->posted && !hd_core(node)->dead)
+	if (deferred->posted && !hd_core(node)->gate.dead)
 		TAILQ_REMOVE(&hd_core(node)->deferred, deferred, entry);
 	deferred->posted = false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The node's lock, and what every call asks of a node first: is it dead, and what it says when it refuses. */
+/* A node that gets a lock, and what is said of a node that is dead, and of calls that are refused. */
 #include "base/log.h"
 #include "engine/core/core.h"
 
@@ -8,28 +8,7 @@
 
 void hd_node_share(struct hd_node *node)
 {
-	hd_core(node)->locked = true;
-}
-
-void hd_node_lock(struct hd_node *node)
-{
-	if (hd_core(node)->locked)
-		hd_biased_take(&hd_core(node)->lock);
-}
-
-bool hd_node_enter(struct hd_node *node)
-{
-	if (hd_unlikely(hd_core(node)->dead))
-		return false;
-	if (hd_likely(hd_core(node)->locked))
-		hd_biased_take(&hd_core(node)->lock);
-	return true;
-}
-
-void hd_node_unlock(struct hd_node *node)
-{
-	if (hd_core(node)->locked)
-		hd_biased_give(&hd_core(node)->lock);
+	hd_core(node)->gate.locked = true;
 }
 
 int hd_refuse(int err, const char *why)
@@ -40,5 +19,5 @@ int hd_refuse(int err, const char *why)
 
 bool hd_node_dead(const struct hd_node *node)
 {
-	return hd_core(node)->dead;
+	return hd_core(node)->gate.dead;
 }

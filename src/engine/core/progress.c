@@ -24,7 +24,7 @@ static int watch_ctl(struct hd_node *node, int op, struct hd_watch *w)
 {
 	struct epoll_event ev = { .events = w->events, .data.ptr = w };
 
-	if (hd_core(node)->dead) /* the set is shared with the parent: hands off */
+	if (hd_core(node)->gate.dead) /* the set is shared with the parent: hands off */
 		return 0;
 	return epoll_ctl(hd_core(node)->epoll_fd, op, w->fd, &ev) < 0 ? -errno : 0;
 }
@@ -136,7 +136,7 @@ void hd_timer_fd_set(struct hd_node *node)
 	struct hd_timer *t = LIST_FIRST(&hd_core(node)->timers);
 	struct itimerspec at = { 0 };
 
-	if (hd_core(node)->dead || (!t && !hd_core(node)->timer_fd_set))
+	if (hd_core(node)->gate.dead || (!t && !hd_core(node)->timer_fd_set))
 		return;
 	if (t) {
 		at.it_value.tv_sec = t->due / HD_NS_PER_S;
@@ -230,7 +230,7 @@ static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 {
 	int n;
 
-	if (hd_core(node)->dead)
+	if (hd_core(node)->gate.dead)
 		return 0;
 	atomic_store_explicit(&hd_page_tables(hd_core(node)->page)->turns, hd_core(node)->turns,
 			      memory_order_relaxed);
@@ -241,7 +241,7 @@ static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 static inline void turn_check(struct hd_node *node, int moved)
 {
 #ifndef NDEBUG
-	if (moved && !hd_core(node)->dead)
+	if (moved && !hd_core(node)->gate.dead)
 		hd_core(node)->turn_ops->check(node);
 #endif
 }
@@ -323,7 +323,7 @@ static bool anything_there(struct hd_node *node)
 int hd_sleep_arm(struct hd_node *node)
 {
 	hd_assert_locked(node);
-	if (hd_core(node)->dead)
+	if (hd_core(node)->gate.dead)
 		return 1;
 	hd_core(node)->turn_ops->look_arm(node);
 	if (hd_core(node)->arms++ == 0)
@@ -333,7 +333,7 @@ int hd_sleep_arm(struct hd_node *node)
 
 void hd_sleep_disarm(struct hd_node *node)
 {
-	if (hd_core(node)->dead || --hd_core(node)->arms > 0)
+	if (hd_core(node)->gate.dead || --hd_core(node)->arms > 0)
 		return;
 	epoch_step(node, 1);
 	for (int i = 0; i < hd_core(node)->port_count; i++)
@@ -367,7 +367,7 @@ static void woken(struct hd_watch *watch, uint32_t events)
 
 void hd_node_signal(struct hd_node *node)
 {
-	if (!hd_core(node)->dead) /* it is the parent's */
+	if (!hd_core(node)->gate.dead) /* it is the parent's */
 		(void)eventfd_write(hd_core(node)->wake_fd, 1);
 }
 
@@ -411,7 +411,7 @@ void hd_core_init(struct hd_node *node, const struct hd_node_attr *attr, const s
 	core->turn_ops = ops;
 	phases_init(node);
 	LIST_INIT(&core->timers);
-	hd_biased_init(&core->lock);
+	hd_biased_init(&core->gate.lock);
 	hd_auto_init(node);
 	core->epoll_fd = core->wake_fd = core->timer_watch.fd = -1;
 }
@@ -428,7 +428,7 @@ void hd_core_port(struct hd_node *node, struct hd_port *port)
 
 void hd_core_lock(struct hd_node *node, bool locked)
 {
-	hd_core(node)->locked = locked;
+	hd_core(node)->gate.locked = locked;
 }
 
 void hd_core_closing(struct hd_node *node)
@@ -462,19 +462,19 @@ void hd_core_close(struct hd_node *node)
 		close(hd_core(node)->wake_fd);
 	if (hd_core(node)->timer_watch.fd >= 0)
 		close(hd_core(node)->timer_watch.fd);
-	if (!hd_core(node)->dead)
+	if (!hd_core(node)->gate.dead)
 		pthread_cond_destroy(&hd_core(node)->worker.wake);
 	pthread_mutex_destroy(&hd_core(node)->worker.lock);
-	hd_biased_fini(&hd_core(node)->lock);
+	hd_biased_fini(&hd_core(node)->gate.lock);
 }
 
 void hd_core_forked(struct hd_node *node)
 {
-	hd_core(node)->dead = true;
+	hd_core(node)->gate.dead = true;
 	hd_core(node)->worker.runs = false;
 	hd_core(node)->active_count = 0;
 	hd_core(node)->slow_due = UINT64_MAX;
 	phases_init(node);
-	if (hd_core(node)->locked) /* whoever held it is not here */
-		hd_biased_init(&hd_core(node)->lock);
+	if (hd_core(node)->gate.locked) /* whoever held it is not here */
+		hd_biased_init(&hd_core(node)->gate.lock);
 }

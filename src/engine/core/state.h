@@ -11,7 +11,6 @@
 #ifndef HD_ENGINE_STATE_H
 #define HD_ENGINE_STATE_H
 
-#include "base/biased.h"
 #include "base/macros.h"
 #include "engine/core/turn.h"
 #include "engine/engine.h"
@@ -71,6 +70,7 @@ enum hd_count {
 };
 
 struct hd_core {
+	struct hd_gate gate; /* first: hd_gate_of */
 	/* every turn of progress */
 	struct hd_port *active[HD_MAX_PORTS];
 	int active_count;
@@ -83,11 +83,8 @@ struct hd_core {
 	unsigned work;		 /* 1 << enum hd_turn_work: what is due, or to be looked at once in a turn */
 	uint32_t awaiting_count; /* for how many hd_turn_ops.look is to look */
 	uint32_t gathering; /* links with something that would be lost with this process: hd_node_gathers */
-	bool locked;
-	bool dead; /* forked child */
 	bool closing;
-	int arms; /* reasons to be woken by peers; sleep_epoch is odd while above 0 */
-	struct hd_biased lock;
+	int arms;		   /* reasons to be woken by peers; sleep_epoch is odd while above 0 */
 	struct hd_node_page *page; /* what others see of it; mapped by name */
 	/* turns of progress made by the program: written with the lock, by plain stores */
 	_Atomic uint64_t epoch;

@@ -143,7 +143,7 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	int rc;
 
 	hd_assert_locked(node);
-	if (hd_core(node)->dead)
+	if (hd_core(node)->gate.dead)
 		return -ENOTRECOVERABLE;
 	ep = ep_make(node, attr);
 	if (!ep)

@@ -76,7 +76,7 @@ int hd_group_join(struct hd_ep *ep, const struct hd_group_attr *attr, struct hd_
 	int rc;
 
 	hd_assert_locked(ep->node);
-	if (hd_core(ep->node)->dead)
+	if (hd_core(ep->node)->gate.dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	if (!is_multicast(attr->addr) || !attr->how)
 		return -EINVAL;
@@ -190,7 +190,7 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 					      .imm = args->imm } };
 
 	hd_assert_locked(ep->node);
-	if (hd_core(ep->node)->dead)
+	if (hd_core(ep->node)->gate.dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	if (hd_cq_full(ep->tx_cq) || (ep->qp && !hd_ep_tx_left(ep)))
 		return -EAGAIN;

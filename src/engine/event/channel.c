@@ -69,7 +69,7 @@ void hd_channel_post(struct hd_channel *ch, struct hd_channel_item *item)
 	hd_lock_take(&ch->lock);
 	if (!item->waiting++)
 		TAILQ_INSERT_TAIL(&ch->items, item, entry);
-	if (!hd_core(ch->node)->dead) /* the descriptor is the parent's as well */
+	if (!hd_core(ch->node)->gate.dead) /* the descriptor is the parent's as well */
 		(void)eventfd_write(ch->fd, 1);
 	hd_lock_give(&ch->lock);
 }
@@ -79,7 +79,7 @@ static void channel_take_counts(struct hd_channel *ch, uint32_t n)
 {
 	eventfd_t one;
 
-	while (n-- && !hd_core(ch->node)->dead)
+	while (n-- && !hd_core(ch->node)->gate.dead)
 		(void)eventfd_read(ch->fd, &one);
 }
 
@@ -171,7 +171,7 @@ static int wait_once(struct hd_channel *ch, struct wait *w)
 	bool moved, beside = hd_node_epoch(node) != w->epoch;
 	uint64_t now;
 
-	if (hd_core(node)->dead)
+	if (hd_core(node)->gate.dead)
 		return -ENOTRECOVERABLE;
 	moved = hd_node_poll(node) > 0;
 	w->epoch = hd_node_epoch(node);
@@ -252,7 +252,7 @@ int hd_channel_sleep(struct hd_channel *ch)
 	hd_auto_notify(ch->node);
 	hd_node_unlock(ch->node);
 	while (!rc && !anything(ch)) {
-		if (hd_core(ch->node)->dead)
+		if (hd_core(ch->node)->gate.dead)
 			rc = -ENOTRECOVERABLE;
 		else if (!may_block(ch))
 			rc = -EAGAIN;

@@ -31,7 +31,7 @@ void hd_cq_check(const struct hd_cq *cq)
 
 	assert(cq->users >= 0);
 	assert(!(r->mask & (r->mask + 1)) && r->tail - r->head <= r->mask + 1);
-	assert(!r->overflowed || cq->overrun || hd_core(cq->node)->dead || !STAILQ_EMPTY(&cq->overflow));
+	assert(!r->overflowed || cq->overrun || hd_core(cq->node)->gate.dead || !STAILQ_EMPTY(&cq->overflow));
 	assert(!cq->overrun || (cq->overruns && r->overflowed));
 	overflow_check(cq);
 	assert(cq->notice == HD_NOTICE_NONE || cq->channel);

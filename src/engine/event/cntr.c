@@ -32,7 +32,7 @@ int hd_cntr_close(struct hd_cntr *c)
 {
 	if (c->users || !TAILQ_EMPTY(&c->triggers[0]) || !TAILQ_EMPTY(&c->triggers[1]))
 		return -EBUSY;
-	if (c->is_due && !hd_core(c->node)->dead) /* its triggers were cancelled */
+	if (c->is_due && !hd_core(c->node)->gate.dead) /* its triggers were cancelled */
 		TAILQ_REMOVE(&hd_events(c->node)->due, c, due_entry);
 	hd_waiters_fini(&c->w);
 	hd_events(c->node)->cntrs--;

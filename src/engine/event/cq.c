@@ -219,7 +219,7 @@ void hd_cq_refill(struct hd_cq *cq)
 		r->ring[r->tail++ & r->mask] = o->cqe;
 		overflow_free(o);
 	}
-	r->overflowed = !STAILQ_EMPTY(&cq->overflow) || hd_core(cq->node)->dead;
+	r->overflowed = !STAILQ_EMPTY(&cq->overflow) || hd_core(cq->node)->gate.dead;
 	hd_cq_check(cq);
 }
 

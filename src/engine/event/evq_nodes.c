@@ -84,7 +84,7 @@ void hd_evq_detach(struct hd_evq *evq, struct hd_node *node)
 	} else {
 		TAILQ_REMOVE(&evq->hooks, h, entry);
 		evq->changes++;
-		if (!hd_core(node)->dead) /* the set is the parent's as well */
+		if (!hd_core(node)->gate.dead) /* the set is the parent's as well */
 			epoll_ctl(evq->epoll_fd, EPOLL_CTL_DEL, hd_core(node)->epoll_fd, NULL);
 	}
 	hd_lock_give(&evq->lock);
@@ -135,7 +135,7 @@ static bool each_node(struct hd_evq *evq, bool (*fn)(struct hd_evq *evq, struct 
 		before = changes(evq);
 		for (unsigned n = 0; (node = pin(evq, n)); n++) {
 			hd_node_lock(node);
-			if (!hd_core(node)->dead)
+			if (!hd_core(node)->gate.dead)
 				any |= fn(evq, node);
 			hd_node_unlock(node);
 			atomic_fetch_sub(&hd_core(node)->pins, 1);

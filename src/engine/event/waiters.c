@@ -116,7 +116,7 @@ void hd_waiters_signal(struct hd_waiters *w)
 {
 	int fds[2];
 
-	if (hd_core(w->node)->dead) /* the descriptors are the parent's too */
+	if (hd_core(w->node)->gate.dead) /* the descriptors are the parent's too */
 		return;
 	/*
 	 * seq_cst, with the stores of the descriptors and the look at this counter: either we see the descriptor that a waiter has
@@ -157,7 +157,7 @@ static void waiters_block_over(struct hd_waiters *w, uint32_t wakes, bool readab
 /* Others may have the lock for a moment. */
 static void waiters_breathe(struct hd_node *node)
 {
-	if (!hd_core(node)->locked)
+	if (!hd_core(node)->gate.locked)
 		return;
 	hd_node_unlock(node);
 	sched_yield();
@@ -224,7 +224,7 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 	int rc, ms;
 
 	hd_node_lock(node);
-	rc = hd_core(node)->dead ? -ENOTRECOVERABLE : 0;
+	rc = hd_core(node)->gate.dead ? -ENOTRECOVERABLE : 0;
 	(void)make_eventfd(&w->block_fd); /* waiters_block() does without it */
 	seen = w->signals_taken;
 	while (!rc && !ready(w, arg)) {
@@ -251,7 +251,7 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 		hd_busy_polled(&w->busy_poll, &looking);
 	else
 		hd_busy_poll_over(&w->busy_poll, &looking, hd_ticks());
-	if (hd_unlikely(hd_core(node)->gathering && !hd_core(node)->dead))
+	if (hd_unlikely(hd_core(node)->gathering && !hd_core(node)->gate.dead))
 		hd_node_say(node);
 	hd_node_unlock(node);
 	return rc;
@@ -271,7 +271,7 @@ static void waiters_drain(struct hd_waiters *w)
 int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg)
 {
 	struct hd_node *node = w->node;
-	int rc = hd_core(node)->dead ? -ENOTRECOVERABLE : make_fds(w);
+	int rc = hd_core(node)->gate.dead ? -ENOTRECOVERABLE : make_fds(w);
 
 	hd_assert_locked(node);
 	if (rc)
@@ -301,7 +301,7 @@ void hd_waiters_disarm_fd(struct hd_waiters *w)
 {
 	if (w->group)
 		hd_wset_disarm_fd(w->group);
-	if (!w->fd_armed || hd_core(w->node)->dead)
+	if (!w->fd_armed || hd_core(w->node)->gate.dead)
 		return;
 	w->fd_armed = false;
 	hd_waiters_update(w);

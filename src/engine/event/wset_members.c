@@ -47,7 +47,7 @@ static bool wset_members_arm(struct hd_wgroup *g, int reason)
 
 static void disarm(struct hd_wgroup *g, int reason)
 {
-	if (!(g->reasons & reason) || hd_core(g->node)->dead)
+	if (!(g->reasons & reason) || hd_core(g->node)->gate.dead)
 		return;
 	g->reasons &= ~reason;
 	update_members(g);
@@ -148,7 +148,7 @@ int hd_waiters_join(struct hd_waiters *w, struct hd_wset *set, bool (*ready)(str
 	struct hd_wgroup *g;
 	int rc = 0;
 
-	if (!hd_wset_is_ours(set) || hd_core(w->node)->dead)
+	if (!hd_wset_is_ours(set) || hd_core(w->node)->gate.dead)
 		return -ENOTRECOVERABLE;
 	hd_lock_take(&set->lock);
 	g = group_of(set, w->node);

@@ -23,7 +23,7 @@ static void stall_check(const struct hd_peer *peer)
 static void push_check(const struct hd_peer *peer)
 {
 	if (peer->busy)
-		assert(hd_core(peer->node)->dead || *peer->push.entry.tqe_prev == &peer->push);
+		assert(hd_core(peer->node)->gate.dead || *peer->push.entry.tqe_prev == &peer->push);
 	else
 		assert(TAILQ_EMPTY(&peer->ctl) && TAILQ_EMPTY(&peer->queue) && TAILQ_EMPTY(&peer->framing) &&
 		       TAILQ_EMPTY(&peer->direct_ops) && TAILQ_EMPTY(&peer->stalled_sqs));

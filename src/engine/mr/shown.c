@@ -82,7 +82,7 @@ bool hd_mr_settled(struct hd_mr *mr)
 
 	if (mr->row < 0)
 		return true;
-	if (!hd_core(node)->dead && !row_is_settled(node, (uint32_t)mr->row))
+	if (!hd_core(node)->gate.dead && !row_is_settled(node, (uint32_t)mr->row))
 		return false;
 	hd_page_mr_put(node, mr->row);
 	mr->row = -1;

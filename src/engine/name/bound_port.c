@@ -67,7 +67,7 @@ static void unlisten(struct hd_bound_port *bound)
 {
 	struct hd_port *port = addressed_port(bound->node);
 
-	for (int i = 0; i < bound->listener_count && !hd_core(bound->node)->dead; i++)
+	for (int i = 0; i < bound->listener_count && !hd_core(bound->node)->gate.dead; i++)
 		port->transport->unlisten(port, &bound->listeners[i]);
 	hd_names(bound->node)->listening -= bound->listener_count;
 	bound->listener_count = 0;

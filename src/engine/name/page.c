@@ -114,7 +114,7 @@ int hd_page_open(struct hd_node *node)
 
 void hd_page_close(struct hd_node *node)
 {
-	if (hd_core(node)->page && !hd_core(node)->dead) /* not mapped in a forked child */
+	if (hd_core(node)->page && !hd_core(node)->gate.dead) /* not mapped in a forked child */
 		munmap(hd_core(node)->page, PAGE_SIZE);
 	if (hd_names(node)->page_fd >= 0)
 		close(hd_names(node)->page_fd);
@@ -154,7 +154,7 @@ void hd_page_ep_show(struct hd_node *node, uint32_t index, const struct hd_page_
 {
 	struct hd_page_ep *row;
 
-	if (hd_core(node)->dead || index >= HD_PAGE_EPS)
+	if (hd_core(node)->gate.dead || index >= HD_PAGE_EPS)
 		return;
 	row = &hd_page_tables(hd_core(node)->page)->eps[index];
 	atomic_store_explicit(&row->state, 0, memory_order_relaxed);
@@ -171,7 +171,7 @@ int hd_page_mr_take(struct hd_node *node, uint64_t key)
 {
 	uint32_t home = hd_page_mr_home(key);
 
-	for (uint32_t i = 0; i < HD_PAGE_WINDOW && !hd_core(node)->dead; i++) {
+	for (uint32_t i = 0; i < HD_PAGE_WINDOW && !hd_core(node)->gate.dead; i++) {
 		uint32_t place = (home + i) & (HD_PAGE_MRS - 1);
 
 		if (hd_names(node)->mr_rows[place])
@@ -187,14 +187,14 @@ int hd_page_mr_take(struct hd_node *node, uint64_t key)
 void hd_page_mr_put(struct hd_node *node, int place)
 {
 	hd_names(node)->mr_rows[place] = false;
-	if (!hd_core(node)->dead)
+	if (!hd_core(node)->gate.dead)
 		hd_page_tables(hd_core(node)->page)->mr_count--;
 }
 
 /* NULL in a forked child: the table is the parent's. */
 static struct hd_page_mr *mr_row(struct hd_node *node, int place)
 {
-	return hd_core(node)->dead ? NULL : &hd_page_tables(hd_core(node)->page)->mrs[place];
+	return hd_core(node)->gate.dead ? NULL : &hd_page_tables(hd_core(node)->page)->mrs[place];
 }
 
 /* hd_page_mr_hide: the row is not valid from now on. Whoever saw it valid may still act on it: see hd_transport.settle. */

@@ -41,7 +41,7 @@ static int ports_open(struct hd_node *node)
 
 static void ports_close(struct hd_node *node)
 {
-	for (int i = hd_core(node)->port_count - 1; i >= 0 && !hd_core(node)->dead; i--)
+	for (int i = hd_core(node)->port_count - 1; i >= 0 && !hd_core(node)->gate.dead; i--)
 		hd_core(node)->ports[i]->transport->close(hd_core(node)->ports[i]);
 }
 

@@ -107,15 +107,15 @@ static bool last_words_wait(struct hd_node *node, bool only_look)
 /* Somebody else is in the middle of it; where there is no lock, he has polled since, and so goes on. */
 static bool node_is_in_use(struct hd_node *node, uint64_t epoch)
 {
-	return hd_core(node)->locked ? hd_biased_is_taken(&hd_core(node)->lock)
-				     : hd_node_epoch(node) != epoch;
+	return hd_core(node)->gate.locked ? hd_biased_is_taken(&hd_core(node)->gate.lock)
+					  : hd_node_epoch(node) != epoch;
 }
 
 /* What has been said, and its sends reported to be good for, goes into the kernel's hands. */
 static void last_words_say(struct hd_node *node)
 {
 	const uint64_t due = hd_deadline_ns(LAST_WORDS_MS), epoch = hd_node_epoch(node);
-	bool wait = hd_core(node)->locked || last_words_wait(node, true);
+	bool wait = hd_core(node)->gate.locked || last_words_wait(node, true);
 	int in_use = 0;
 
 	while (wait && hd_now_ns() < due && in_use < IN_USE_LOOKS) {
@@ -153,7 +153,7 @@ static void __attribute__((destructor)) process_ends(void)
 		return;
 	LIST_FOREACH(node, &nodes, all) {
 		hd_auto_leave(node);
-		if (!hd_core(node)->dead && !hd_core(node)->closing) {
+		if (!hd_core(node)->gate.dead && !hd_core(node)->closing) {
 			last_words_say(node);
 			past_say(node);
 		}

@@ -24,7 +24,7 @@ void hd_ack_publish_now(struct hd_qp *p)
 	struct hd_link *link = p->life.accepted.link;
 
 	p->life.accepted.link = NULL;
-	if (hd_core(p->ep->node)->dead) /* the list is gone */
+	if (hd_core(p->ep->node)->gate.dead) /* the list is gone */
 		return;
 	LIST_REMOVE(&p->life.accepted.publish, entry);
 	link->ops->accept(link, p->ep->index,
@@ -130,7 +130,7 @@ void hd_ack_leave(struct hd_qp *p)
 	if (!is_listed(p))
 		return;
 	p->life.ack.pending = HD_ACK_PENDING_NO;
-	if (hd_core(node)->dead) /* the list is gone */
+	if (hd_core(node)->gate.dead) /* the list is gone */
 		return;
 	TAILQ_REMOVE(&hd_qps(node)->awaiting, p, life.ack.entry);
 	hd_await_leave(node);

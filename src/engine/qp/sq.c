@@ -451,7 +451,7 @@ int hd_sq_room(const struct hd_ep *ep)
 {
 	struct hd_qp *p = ep->qp;
 
-	if (hd_core(ep->node)->dead)
+	if (hd_core(ep->node)->gate.dead)
 		return -ENOTRECOVERABLE;
 	if (hd_unlikely(p->life.state <
 			HD_QP_RTS)) /* what has failed flushes what it is given, whoever it was for */

@@ -539,7 +539,7 @@ int hd_handed_recv(struct hd_ep *ep, struct hd_handed *handed, const struct hd_r
 
 	hd_assert_locked(ep->node);
 	if (!m || is_tagged(m) != !!(args->flags & HD_RECV_TAGGED))
-		return hd_core(ep->node)->dead ? -ENOTRECOVERABLE : -EINVAL;
+		return hd_core(ep->node)->gate.dead ? -ENOTRECOVERABLE : -EINVAL;
 	if (hd_cq_full(m->ep->rx_cq))
 		return -EAGAIN;
 	a.ctx = handed->ctx;
@@ -553,7 +553,7 @@ int hd_handed_discard(struct hd_ep *ep, struct hd_handed *handed)
 
 	hd_assert_locked(ep->node);
 	if (!m)
-		return hd_core(ep->node)->dead ? -ENOTRECOVERABLE : -EINVAL;
+		return hd_core(ep->node)->gate.dead ? -ENOTRECOVERABLE : -EINVAL;
 	hd_claim_discard(ep, (struct hd_claim *)m, NULL);
 	return 0;
 }

@@ -54,7 +54,7 @@ int hd_peek(struct hd_ep *ep, const struct hd_recv_args *a, uint32_t peek, struc
 	struct hd_ep *by;
 
 	hd_assert_locked(ep->node);
-	if (hd_core(ep->node)->dead)
+	if (hd_core(ep->node)->gate.dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	w = claim_look(ep, a);
 	if (hd_cq_full(ep->rx_cq))

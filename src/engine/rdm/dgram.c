@@ -144,7 +144,7 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 	size_t len = hd_iov_len(a->iov, a->count);
 	int rc = 0;
 
-	if (hd_core(ep->node)->dead)
+	if (hd_core(ep->node)->gate.dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	if (hd_cq_full(ep->tx_cq))
 		return -EAGAIN;

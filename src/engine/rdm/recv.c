@@ -210,7 +210,7 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 	hd_assert_locked(ep->node);
 	HD_TRACE_POST(ep->index, HD_TRACE_RECV, 0, a->ctx);
 	if (hd_unlikely(hd_cq_full(ep->rx_cq))) /* so it is in a forked child */
-		return hd_core(ep->node)->dead ? -ENOTRECOVERABLE : -EAGAIN;
+		return hd_core(ep->node)->gate.dead ? -ENOTRECOVERABLE : -EAGAIN;
 	r = hd_recv_make(ep, a);
 	if (hd_unlikely(!r))
 		return -ENOMEM;

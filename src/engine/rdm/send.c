@@ -60,7 +60,7 @@ static int post_room(struct hd_ep *ep, struct hd_dest *dest)
 {
 	struct hd_peer *peer = dest->peer;
 
-	if (hd_core(ep->node)->dead)
+	if (hd_core(ep->node)->gate.dead)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	if (ep->tx->ops >= ep->tx->max || hd_cq_full(ep->tx_cq))
 		return -EAGAIN;

@@ -225,7 +225,7 @@ static bool is_alone(const struct hd_ep *ep, const struct hd_peer *peer)
 	const struct hd_push *busy = TAILQ_FIRST(&hd_core(ep->node)->pushing);
 	const struct hd_op *first = TAILQ_FIRST(&peer->direct_ops);
 
-	if (hd_core(ep->node)->locked || (busy && (busy != &peer->push || TAILQ_NEXT(busy, entry))))
+	if (hd_core(ep->node)->gate.locked || (busy && (busy != &peer->push || TAILQ_NEXT(busy, entry))))
 		return false;
 	if (!TAILQ_EMPTY(&peer->queue) || !TAILQ_EMPTY(&peer->ctl) || !TAILQ_EMPTY(&peer->framing))
 		return false;

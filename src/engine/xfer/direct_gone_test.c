@@ -113,7 +113,7 @@ static void a_region_is_not_gone_while_it_is_copied(void **state)
 	for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++) {
 		c = (struct closer){ 0 };
 		direct_open(&p, 0);
-		hd_core(p.b.node)->locked = true;
+		hd_core(p.b.node)->gate.locked = true;
 		hd_node_lock(p.b.node);
 		c.node = p.b.node;
 		c.mr = direct_region(&p.b, KEY, mem, sizeof(mem), 0);
@@ -124,7 +124,7 @@ static void a_region_is_not_gone_while_it_is_copied(void **state)
 		assert_int_equal(pthread_join(c.thread, NULL), 0);
 		assert_int_equal(c.rc, 0);
 		assert_int_equal(direct_alone(&p).err, 0);
-		hd_core(p.b.node)->locked = false;
+		hd_core(p.b.node)->gate.locked = false;
 		direct_close(&p);
 	}
 }

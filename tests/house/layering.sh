@@ -80,5 +80,25 @@ rooms_of() {
 check "a call that goes down passes" rooms_of '' 'hd_low();' 'struct hd_told'
 check_output "a call that goes up is refused" '^rooms: core calls hd_high of event' rooms_of 'hd_high();' '' hd_told.fn
 check_status "with status 1" 1 rooms_of 'hd_high();' '' hd_told.fn
+# A folder with an order, of two files: what its header lists, and what the lower one calls.
+files_of() {
+	local root=$tap_scratch/rooms
+	rooms_of '' '' hd_told.fn >/dev/null
+	mkdir -p "$root/src/transport/shm"
+	{ printf '/*\n * Its files, lowest first.\n *\n'; printf ' *\t%s.c  what it is\n' $1; printf ' */\n'; } >"$root/src/transport/shm/shm.h"
+	printf 'void hd_link(void);\nvoid hd_wake(void);\nvoid hd_wake(void) { %s }\n' "$2" >"$root/src/transport/shm/wake.c"
+	printf 'void hd_link(void);\nvoid hd_wake(void);\nvoid hd_link(void) { hd_wake(); }\n' >"$root/src/transport/shm/link.c"
+	for file in wake link; do
+		cc -c -o "$root/build/src/transport_shm_$file.c.o" "$root/src/transport/shm/$file.c"
+	done
+	ci/rooms --root "$root" "$root/build"
+}
+
+check "a file may call those that its folder's header lists below it" files_of 'wake link' ''
+check_output "a call to one above is refused" '^rooms: transport/shm: wake.c calls hd_link of link.c' files_of 'wake link' 'hd_link();'
+check_status "with status 1, too" 1 files_of 'wake link' 'hd_link();'
+check_output "a file that is not listed is refused" '^rooms: transport/shm/shm.h does not state the place of link.c' files_of wake ''
+check_output "and one that is not there" '^rooms: transport/shm/shm.h does not state the place of gone.c' files_of 'gone wake link' ''
+check_output "and one that is listed twice" '^rooms: transport/shm/shm.h does not state the place of wake.c' files_of 'wake link wake' ''
 check_output "an upcall that is not named is refused" '^rooms: hd_told.fn is an upcall' rooms_of '' '' nothing
 finish

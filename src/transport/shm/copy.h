@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What the two halves of the cooperative copy share: offer.c is the sender's, pull.c and row.c
+ * What the two halves of the cooperative copy share: offer.c is the sender's, pull.c and what is below it
  * the receiver's. See copy.c.
  */
 #ifndef HD_SHM_COPY_H
@@ -47,23 +47,10 @@ static inline _Atomic uint32_t *hd_shm_offer_word(struct hd_shm_link *l, bool ou
 }
 
 /*
- * hd_shm_we_can, hd_shm_they_can: may this side, or the other, copy from and to the other's memory, as far as
- * is known?
- */
-bool hd_shm_we_can(const struct hd_shm_link *l);
-bool hd_shm_they_can(const struct hd_shm_link *l);
-
-/* hd_shm_refused: for good: the link falls back to what the other side can do, or to packets. */
-void hd_shm_refused(struct hd_shm_link *l, int error);
-
-/*
  * hd_shm_slice: the part of a message in these segments that begins at `at` and is n bytes long; it is there.
  * Returns the number of its segments.
  */
 int hd_shm_slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec *out);
-
-/* hd_shm_readable: a pidfd is readable once its process has ended; -1: nobody knows. */
-bool hd_shm_readable(int fd);
 
 #define HD_SHM_LOOKS_FROM (256u << 10) /* bytes of a write from which another system call does not count */
 
@@ -131,13 +118,16 @@ int hd_shm_copy_chunk(struct hd_shm_link *l, const struct iovec *near, const str
  */
 bool hd_shm_take_chunk(_Atomic uint64_t *claim, uint32_t gen, uint64_t chunks);
 
-/* One portion of work of either half, returning the number of events; and its end, as hd_shm_copy_stop. */
+/* One portion of work of either half (offer.c, pull.c), returning the number of events. */
 int hd_shm_help_poll(struct hd_shm_link *l);
-void hd_shm_help_stop(struct hd_shm_link *l);
 int hd_shm_pulls_poll(struct hd_shm_link *l);
-void hd_shm_pulls_stop(
-	struct hd_shm_link *l); /* but for those that a helper is in the middle of: hd_shm_settled */
-void hd_shm_pulls_end(struct hd_shm_link *l); /* waits for those, too */
+
+/* hd_shm_help_end: we do not help with this one any more. */
+static inline void hd_shm_help_end(struct hd_shm_link *l, struct hd_shm_help *h)
+{
+	TAILQ_REMOVE(&l->helps, h, entry);
+	h->offer = NULL;
+}
 
 /* hd_shm_turns: the other node's count of turns of progress. */
 static inline uint32_t hd_shm_turns(const struct hd_shm_link *l)

@@ -146,12 +146,6 @@ static inline int64_t direct_copy(struct hd_shm_link *l, const struct hd_direct 
 	return hd_likely(n > 0) ? n : why_not(l, r, (int)-n);
 }
 
-/* The other side says whether we may before the link is live, and never again. */
-void hd_shm_direct_look(struct hd_shm_link *l)
-{
-	l->reaches = l->state == HD_SHM_LIVE && hd_shm_we_can(l);
-}
-
 static void direct_announce(struct hd_shm_link *l, uint64_t what)
 {
 	atomic_store_explicit(&l->own->direct_word, what, memory_order_relaxed);

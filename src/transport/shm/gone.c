@@ -8,8 +8,11 @@
 #include "base/proc.h"
 #include "transport/shm/copy.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/uio.h>
+
+#define ALIVE_US 1000 /* how long a process is taken for alive without asking */
 
 uint64_t hd_shm_born(pid_t pid)
 {
@@ -17,6 +20,14 @@ uint64_t hd_shm_born(pid_t pid)
 	char state;
 
 	return pid > 0 && hd_proc_stat(pid, &state, &born) ? born : 0;
+}
+
+/* It is, once its process has ended; -1: nobody knows. */
+static bool pidfd_is_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return fd >= 0 && poll(&p, 1, 0) > 0;
 }
 
 /* By its number: it is no more, waits for its parent to read how it ended, or the number is another's. */
@@ -47,11 +58,16 @@ int hd_shm_probe_word(pid_t pid, uint64_t addr, uint64_t want)
 	return n == sizeof(got) && got == want ? 0 : ESRCH; /* another process has this pid where we look */
 }
 
+int hd_shm_probe_page(const struct hd_shm_link *l)
+{
+	return hd_shm_probe_word(l->peer_pid, l->page->probe_addr, l->page->probe_value);
+}
+
 bool hd_shm_process_is_gone(const struct hd_shm_process *p)
 {
 	int error = p->probed ? hd_shm_probe_word(p->pid, p->probe_addr, p->probe_value) : 0;
 
-	if (hd_shm_readable(p->pidfd) || error == ESRCH || error == EFAULT)
+	if (pidfd_is_readable(p->pidfd) || error == ESRCH || error == EFAULT)
 		return true;
 	return p->pidfd < 0 && gone_by_number(p);
 }
@@ -73,4 +89,22 @@ bool hd_shm_is_gone(const struct hd_shm_link *l)
 
 	hd_shm_process_of(l, &p);
 	return hd_shm_process_is_gone(&p);
+}
+
+/*
+ * A pid may have been given to another process since its owner died; the pidfd is readable from the death on. After execve(2) the process is another program,
+ * with other memory at the same addresses, and neither tells: the word that its page speaks of does, which no two nodes have alike. It is read by the call that
+ * is about to write, hence from the same memory: a descriptor of the old memory goes on to read it for as long as anybody else holds it.
+ */
+bool hd_shm_look_there(struct hd_shm_link *l)
+{
+	int error;
+
+	if (pidfd_is_readable(l->pidfd.fd))
+		return false;
+	error = hd_shm_probe_page(l);
+	if (error == ESRCH || error == EFAULT)
+		return false; /* of anything else the copy itself tells */
+	l->alive_until = hd_ticks() + ALIVE_US * hd_ticks_per_us();
+	return true;
 }

@@ -88,42 +88,6 @@ static const char *greet_reason(int err)
 	}
 }
 
-/* ---- the two descriptors that tell the end ---- */
-
-static int watch_begin(struct hd_shm_link *l, struct hd_watch *watch, int fd,
-		       void (*fn)(struct hd_watch *, uint32_t))
-{
-	int err;
-
-	*watch = (struct hd_watch){ .fd = fd, .events = EPOLLIN, .fn = fn };
-	err = hd_watch_add(l->base.port->node, watch);
-	if (err)
-		watch->fd = -1;
-	return err;
-}
-
-static void watch_end(struct hd_shm_link *l, struct hd_watch *watch)
-{
-	if (watch->fd >= 0 && watch->events)
-		hd_watch_remove(l->base.port->node, watch);
-	watch->events = 0;
-}
-
-/*
- * shutdown() reaches the other side even where a forked child of ours keeps the descriptor. The pidfd still
- * has its use.
- */
-void hd_shm_hang_up(struct hd_shm_link *l)
-{
-	watch_end(l, &l->pidfd);
-	if (l->sock.fd < 0)
-		return;
-	shutdown(l->sock.fd, SHUT_RDWR);
-	watch_end(l, &l->sock);
-	close(l->sock.fd);
-	l->sock.fd = -1;
-}
-
 static void on_pidfd(struct hd_watch *watch, uint32_t events);
 
 /* ---- who is there? ---- */
@@ -157,7 +121,7 @@ static int watch_process(struct hd_shm_link *l)
 
 	if (fd == -ESRCH)
 		return fd;
-	if (fd >= 0 && watch_begin(l, &l->pidfd, fd, on_pidfd))
+	if (fd >= 0 && hd_shm_watch_begin(l, &l->pidfd, fd, on_pidfd))
 		close(fd);
 	if (l->pidfd.fd < 0)
 		l->born = hd_shm_born(l->peer_pid);
@@ -166,7 +130,7 @@ static int watch_process(struct hd_shm_link *l)
 
 static void unwatch_process(struct hd_shm_link *l)
 {
-	watch_end(l, &l->pidfd);
+	hd_shm_watch_end(l, &l->pidfd);
 	if (l->pidfd.fd >= 0)
 		close(l->pidfd.fd);
 	l->pidfd.fd = -1;
@@ -203,7 +167,7 @@ static int take_peer(struct hd_shm_link *l, struct hd_shm_record *r)
 	if (!(r->hello.flags & HD_SHM_F_PIDFD))
 		return 0; /* ours is better than none */
 	unwatch_process(l);
-	err = watch_begin(l, &l->pidfd, r->fd[r->fds - 1], on_pidfd);
+	err = hd_shm_watch_begin(l, &l->pidfd, r->fd[r->fds - 1], on_pidfd);
 	if (!err)
 		r->fd[r->fds - 1] = -1;
 	return err;
@@ -269,6 +233,15 @@ static int on_join(struct hd_shm_link *l, struct hd_shm_record *r)
 	return hello_send(l, HD_SHM_WELCOME, port->advert.nonce);
 }
 
+void hd_shm_pending_join_leave(struct hd_shm_link *l)
+{
+	struct hd_shm_port *port = hd_shm_port_of(l);
+
+	TAILQ_REMOVE(&port->pending_joins, l, pending_join);
+	if (port->pending_join_count-- == HD_SHM_PENDING_JOINS)
+		hd_watch_events(port->base.node, &port->join_watch, EPOLLIN);
+}
+
 static int on_ready(struct hd_shm_link *l, struct hd_shm_record *r)
 {
 	struct hd_shm_port *port = hd_shm_port_of(l);
@@ -278,7 +251,7 @@ static int on_ready(struct hd_shm_link *l, struct hd_shm_record *r)
 		return err;
 	hd_shm_pending_join_leave(l);
 	hd_timer_stop(port->base.node, &l->timer);
-	hd_link_init(&l->base, &port->base, &hd_shm_link_ops);
+	hd_link_init(&l->base, &port->base, port->link_ops);
 	hd_shm_link_live(l);
 	return 0;
 }
@@ -368,7 +341,7 @@ static int greet_enter(struct hd_shm_link *l, int fd)
 	if (!err)
 		err = watch_process(l);
 	if (!err)
-		err = watch_begin(l, &l->sock, fd, on_sock);
+		err = hd_shm_watch_begin(l, &l->sock, fd, on_sock);
 	if (err) {
 		close(fd);
 		return err;
@@ -442,7 +415,7 @@ int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, co
 		hd_shm_link_free(l);
 		return err;
 	}
-	hd_link_init(&l->base, &port->base, &hd_shm_link_ops);
+	hd_link_init(&l->base, &port->base, port->link_ops);
 	*out = l;
 	return 0;
 }
@@ -464,7 +437,7 @@ int hd_shm_pending_join_add(struct hd_shm_port *port, int fd)
 	if (!err)
 		err = watch_process(l);
 	if (!err)
-		err = watch_begin(l, &l->sock, fd, on_sock);
+		err = hd_shm_watch_begin(l, &l->sock, fd, on_sock);
 	if (err) {
 		hd_shm_link_free(l);
 		return err;

@@ -1,176 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A link that works: packets out and in, credit, and its end. */
-#include "transport/shm/shm.h"
+/* A link that works: packets that come in, credit, and its two tables of operations. */
+#include "transport/shm/copy.h"
 
 #include "base/clock.h"
-#include "base/config.h"
-#include "base/log.h"
 #include "base/minus.h"
 #include "base/proc.h"
 
-#include <sys/epoll.h>
-
 #define PIECE_SPINS 200 /* looks for the next piece of a packet that is being written at this moment */
-
-/* ---- out ---- */
-
-/* The ring is full: the consumer shall wake us when it has made room, if we go to sleep over it. */
-static int starve(struct hd_shm_link *l)
-{
-	if (!l->starved)
-		atomic_store_explicit(&l->own->starved, 1, memory_order_relaxed);
-	l->starved = true;
-	return -EAGAIN;
-}
-
-static void unstarve(struct hd_shm_link *l)
-{
-	atomic_store_explicit(&l->own->starved, 0, memory_order_relaxed);
-	l->starved = false;
-}
-
-static int impossible(struct hd_shm_link *l)
-{
-	hd_shm_link_fail(l, -EPROTO, "the other side says that it has read what was never written");
-	return -ENOTCONN;
-}
-
-/* Is there a slot? Looks at the other side only when it seems that there is none. */
-static __attribute__((noinline, cold)) int slot_wait(struct hd_shm_link *l)
-{
-	if (!hd_shm_tx_look(&l->tx))
-		return impossible(l);
-	if (l->tx.head == l->tx.limit)
-		return starve(l);
-	if (l->starved)
-		unstarve(l);
-	return 0;
-}
-
-static int send_pieces(struct hd_shm_link *l, const struct hd_pkt *pkt, const struct iovec *iov, size_t len,
-		       bool fenced)
-{
-	struct hd_shm_from from = { .iov = iov };
-	int err;
-
-	if (hd_unlikely(len > l->base.send_max))
-		return -EMSGSIZE;
-	err = hd_shm_tx_room(&l->tx, (uint32_t)len);
-	if (hd_unlikely(err))
-		return err == -EAGAIN ? starve(l) : impossible(l);
-	if (hd_unlikely(l->starved))
-		unstarve(l);
-	err = hd_shm_tx_pieces(&l->tx, pkt, &from, (uint32_t)len);
-	hd_shm_wake_check(l, fenced);
-	hd_shm_tx_warm(&l->tx, (uint32_t)len);
-	return err;
-}
-
-/* What every send begins with: 0 when a small packet can go out at once. */
-static inline int send_begin(struct hd_shm_link *l)
-{
-	if (hd_unlikely(l->base.down))
-		return -ENOTCONN;
-	if (hd_unlikely(!l->hot))
-		hd_shm_heat(l); /* an answer is likely */
-	if (hd_unlikely(l->tx.head == l->tx.limit))
-		return slot_wait(l);
-	return 0;
-}
-
-static inline __attribute__((always_inline)) int send_inline(struct hd_shm_link *l, const struct hd_pkt *pkt,
-							     const void *buf, size_t len, bool fenced)
-{
-	struct hd_shm_slot *slot = hd_shm_tx_slot(&l->tx);
-
-	slot->len = (uint32_t)len;
-	slot->pkt = *pkt;
-	if (hd_unlikely(!hd_copy_small_out(slot->data, buf, len)))
-		return -EFAULT;
-	hd_shm_tx_publish(&l->tx, slot);
-	hd_shm_tx_ahead(&l->tx);
-	hd_shm_wake_check(l, fenced);
-	return 0;
-}
-
-static inline int send_any(struct hd_link *base, const struct hd_pkt *pkt, const void *buf, size_t len,
-			   bool fenced)
-{
-	struct hd_shm_link *l = hd_shm_link_of(base);
-	int err = send_begin(l);
-
-	if (hd_unlikely(err))
-		return err;
-	if (hd_likely(len <= HD_SHM_INLINE))
-		return send_inline(l, pkt, buf, len, fenced);
-	return send_pieces(l, pkt, &(struct iovec){ (void *)buf, len }, len, fenced);
-}
-
-static inline int sendv_any(struct hd_link *base, const struct hd_pkt *pkt, const struct iovec *iov,
-			    size_t len, bool fenced)
-{
-	struct hd_shm_link *l = hd_shm_link_of(base);
-	uint8_t small[HD_SHM_INLINE];
-	int err = send_begin(l);
-
-	if (hd_unlikely(err))
-		return err;
-	if (len > HD_SHM_INLINE)
-		return send_pieces(l, pkt, iov, len, fenced);
-	err = hd_shm_from_copy(&(struct hd_shm_from){ .iov = iov }, small, len, false);
-	return hd_unlikely(err) ? err : send_inline(l, pkt, small, len, fenced);
-}
-
-static int link_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
-{
-	return send_any(link, pkt, buf, len, false);
-}
-
-static int link_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
-		      size_t len)
-{
-	return sendv_any(link, pkt, iov, len, false);
-}
-
-static int fenced_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
-{
-	return send_any(link, pkt, buf, len, true);
-}
-
-static int fenced_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
-			size_t len)
-{
-	return sendv_any(link, pkt, iov, len, true);
-}
-
-/* The payload is copied into the ring, so it is free again at once. */
-static int link_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
-		    size_t len, struct hd_put *put)
-{
-	int err = sendv_any(link, pkt, iov, len, hd_shm_link_of(link)->fenced);
-
-	return err ? err : 1;
-}
-
-static int link_unput(struct hd_link *link, struct hd_put *put)
-{
-	return 0;
-}
-
-int hd_shm_link_send(struct hd_shm_link *l, const struct hd_pkt *pkt, const void *buf, size_t len)
-{
-	return send_any(&l->base, pkt, buf, len, l->fenced);
-}
-
-/* The consumer has another packet to look at first, so the slot behind that stays here until it is written. */
-static void link_warm(struct hd_link *link)
-{
-	struct hd_shm_link *l = hd_shm_link_of(link);
-
-	if (!link->down)
-		hd_shm_prefetch_write(hd_shm_tx_slot(&l->tx));
-}
 
 /* ---- credit ---- */
 
@@ -310,6 +147,17 @@ static __attribute__((noinline)) struct hd_shm_slot *await_piece(struct hd_shm_l
 	return NULL;
 }
 
+/* Copy a portion. Clears link->attention when nothing is left to do. */
+static int copy_poll(struct hd_shm_link *l)
+{
+	int n = hd_shm_help_poll(l);
+
+	n += hd_shm_pulls_poll(l);
+	if (l->state == HD_SHM_LIVE)
+		l->attention = !TAILQ_EMPTY(&l->pulls) || !TAILQ_EMPTY(&l->helps) || !TAILQ_EMPTY(&l->row);
+	return n;
+}
+
 /* What is to be done besides looking at the ring. */
 static __attribute__((noinline, cold)) int attend(struct hd_shm_link *l, int delivered)
 {
@@ -322,7 +170,7 @@ static __attribute__((noinline, cold)) int attend(struct hd_shm_link *l, int del
 			hd_shm_link_fail(l, l->end_err, l->end_why);
 		return 1;
 	}
-	return hd_shm_copy_poll(l);
+	return copy_poll(l);
 }
 
 int hd_shm_link_poll(struct hd_shm_link *l)
@@ -351,18 +199,10 @@ int hd_shm_link_poll(struct hd_shm_link *l)
 	return n;
 }
 
-/*
- * Has the other side read something since the ring was found full? Told once; who finds it full again asks
- * again.
- */
-static bool room_made(struct hd_shm_link *l)
+/* Is there a chunk to copy, or the end of a message to be seen? */
+static bool copy_arm(struct hd_shm_link *l)
 {
-	uint64_t read = atomic_load_explicit(&l->other->read, memory_order_acquire);
-
-	if (!l->starved || read == hd_shm_tx_seen(&l->tx))
-		return false;
-	unstarve(l);
-	return true;
+	return !TAILQ_EMPTY(&l->helps) || hd_shm_pulls_arm(l);
 }
 
 bool hd_shm_link_arm(struct hd_shm_link *l)
@@ -380,7 +220,7 @@ bool hd_shm_link_arm(struct hd_shm_link *l)
 		l->grant_seen = grant;
 		return true;
 	}
-	return (l->attention && hd_shm_copy_arm(l)) || room_made(l) || hd_shm_direct_arm(l);
+	return (l->attention && copy_arm(l)) || hd_shm_room_made(l) || hd_shm_direct_arm(l);
 }
 
 /* ---- life ---- */
@@ -404,109 +244,16 @@ static int link_holder(struct hd_link *link, struct hd_holder *out)
 /* Two tables: who may leave the order between message and epoch to the sleeper, and who may not. */
 #define LINK_OPS(send_fn, sendv_fn) \
 	{ \
-		.send = send_fn, .sendv = sendv_fn, .put = link_put, .unput = link_unput, .warm = link_warm, \
-		.accept = link_accept, .accepted = link_accepted, .grant = shm_link_grant, \
-		.granted = shm_link_granted, .offer = hd_shm_offer, .unoffer = hd_shm_unoffer, \
-		.pull = hd_shm_pull, .unpull = hd_shm_unpull, .settled = hd_shm_settled, \
-		.reach = hd_shm_direct, .fence = hd_shm_fence, .passed = hd_shm_passed, \
-		.polls = hd_shm_polls, .holder = link_holder, .close = shm_link_close, \
+		.send = send_fn, .sendv = sendv_fn, .put = hd_shm_put, .unput = hd_shm_unput, \
+		.warm = hd_shm_warm, .accept = link_accept, .accepted = link_accepted, \
+		.grant = shm_link_grant, .granted = shm_link_granted, .offer = hd_shm_offer, \
+		.unoffer = hd_shm_unoffer, .pull = hd_shm_pull, .unpull = hd_shm_unpull, \
+		.settled = hd_shm_settled, .reach = hd_shm_direct, .fence = hd_shm_fence, \
+		.passed = hd_shm_passed, .polls = hd_shm_polls, .holder = link_holder, \
+		.close = shm_link_close, \
 	}
 
-const struct hd_link_ops hd_shm_link_ops = LINK_OPS(link_send, link_sendv);
-static const struct hd_link_ops fenced_ops = LINK_OPS(fenced_send, fenced_sendv);
-
-static const _Atomic uint32_t awake; /* nobody to be woken */
-
-void hd_shm_link_ready(struct hd_shm_link *l)
-{
-	int in = !l->side;
-
-	l->own = &l->mem->side[l->side];
-	l->other = &l->mem->side[in];
-	l->tx = (struct hd_shm_tx){
-		.slot = l->mem->slot[l->side],
-		.bulk = l->mem->bulk[l->side],
-		.reader = l->other,
-		.limit = HD_SHM_SLOTS,
-	};
-	l->rx = (struct hd_shm_rx){
-		.slot = l->mem->slot[in],
-		.bulk = l->mem->bulk[in],
-		.own = l->own,
-	};
-	l->accept = l->mem->accept[l->side];
-	l->accepted = l->mem->accept[in];
-	l->peer_sleep = l->page ? &l->page->sleep_epoch : &awake;
-}
-
-void hd_shm_link_live(struct hd_shm_link *l)
-{
-	uint64_t eager = hd_config_size(HD_SET_EAGER_SHM);
-
-	l->state = HD_SHM_LIVE;
-	l->peer_sleep = &l->page->sleep_epoch;
-	if (l->fenced)
-		l->base.ops = &fenced_ops;
-	l->base.is_local = true;
-	l->base.page = l->page;
-	l->base.send_max = HD_FRAME_MAX;
-	l->base.eager_max = eager < HD_FRAME_MAX ? (uint32_t)eager : HD_FRAME_MAX;
-	hd_shm_direct_look(l);
-	hd_shm_poll_add(l);
-	if (l->side == 0)
-		hd_link_up(&l->base);
-	else
-		hd_link_accepted(&l->base, NULL);
-	hd_shm_link_show(l);
-}
-
-void hd_shm_link_end(struct hd_shm_link *l, int err, const char *why)
-{
-	if (l->base.down || l->state == HD_SHM_ENDING)
-		return;
-	l->state = HD_SHM_ENDING;
-	hd_shm_direct_look(l);
-	l->end_err = err;
-	l->end_why = why;
-	l->drain = 2 * HD_SHM_SLOTS;
-	l->attention = true;
-	hd_shm_hang_up(l);
-	hd_shm_heat(l);
-}
-
-void hd_shm_link_fail(struct hd_shm_link *l, int err, const char *why)
-{
-	hd_shm_copy_stop(l);
-	hd_shm_hang_up(l);
-	hd_link_down(&l->base, err, why);
-}
-
-static uint8_t row_direct(uint32_t direct, uint16_t *error)
-{
-	static const uint8_t shown[] = {
-		[HD_SHM_DIRECT_UNKNOWN] = HD_DIRECT_NA,
-		[HD_SHM_DIRECT_YES] = HD_DIRECT_YES,
-		[HD_SHM_DIRECT_OFF] = HD_DIRECT_OFF,
-		[HD_SHM_DIRECT_REFUSED] = HD_DIRECT_REFUSED,
-	};
-	uint32_t what = direct & 0xff;
-
-	*error = (uint16_t)(direct >> 8);
-	return what < sizeof(shown) ? shown[what] : HD_DIRECT_NA;
-}
-
-void hd_shm_link_show(struct hd_shm_link *l)
-{
-	struct hd_page_link *row = l->base.row;
-	uint32_t ours, theirs;
-
-	if (!row || !l->own)
-		return;
-	ours = atomic_load_explicit(&l->own->direct, memory_order_relaxed);
-	theirs = atomic_load_explicit(&l->other->direct, memory_order_relaxed);
-	if (ours == HD_SHM_DIRECT_OFF || theirs == HD_SHM_DIRECT_OFF)
-		ours = theirs = HD_SHM_DIRECT_OFF; /* one side's wish is enough */
-	row->peer_pid = l->peer_pid;
-	row->direct_out = row_direct(ours, &row->direct_out_errno);
-	row->direct_in = row_direct(theirs, &row->direct_in_errno);
-}
+const struct hd_link_ops hd_shm_link_ops[2] = {
+	LINK_OPS(hd_shm_send, hd_shm_sendv),
+	LINK_OPS(hd_shm_send_fenced, hd_shm_sendv_fenced),
+};

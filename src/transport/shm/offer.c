@@ -37,12 +37,6 @@ static void offer_give_up(struct hd_shm_link *l, uint32_t index, uint32_t gen, u
 	hd_shm_wake_check(l, l->fenced);
 }
 
-static void help_end(struct hd_shm_link *l, struct hd_shm_help *h)
-{
-	TAILQ_REMOVE(&l->helps, h, entry);
-	h->offer = NULL;
-}
-
 void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
@@ -58,7 +52,7 @@ void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o)
 		if (h->offer != o)
 			continue;
 		offer_give_up(l, (uint32_t)(h - l->help), h->gen, HD_SHM_NO_CHUNK);
-		help_end(l, h);
+		hd_shm_help_end(l, h);
 	}
 }
 
@@ -99,7 +93,7 @@ int hd_shm_help_asked(struct hd_shm_link *l, const struct hd_pkt *pkt, const voi
 	}
 	h = &l->help[pkt->dst];
 	if (h->offer) /* the other side has taken the copy back and uses it anew */
-		help_end(l, h);
+		hd_shm_help_end(l, h);
 	*h = (struct hd_shm_help){ .len = pkt->tag, .gen = pkt->src };
 	if (!h->len || h->len > o->len || hd_shm_chunks(h->len) >= UINT32_MAX ||
 	    help_segments(h, payload, len) < 0)
@@ -118,13 +112,13 @@ static bool help_step(struct hd_shm_link *l, struct hd_shm_help *h)
 	uint64_t chunks = hd_shm_chunks(h->len);
 
 	if (h->helped == chunks || !hd_shm_take_chunk(&copy->claim, h->gen, chunks)) {
-		help_end(l, h);
+		hd_shm_help_end(l, h);
 		return false;
 	}
 	k = (uint32_t)chunks - 1 - h->helped;
 	if (hd_shm_copy_chunk(l, h->offer->iov, h->iov, h->len, k, true)) {
 		offer_give_up(l, index, h->gen, k);
-		help_end(l, h);
+		hd_shm_help_end(l, h);
 		return true;
 	}
 	atomic_store_explicit(&copy->helped, hd_shm_tagged(h->gen, ++h->helped), memory_order_release);
@@ -144,12 +138,4 @@ int hd_shm_help_poll(struct hd_shm_link *l)
 				return 1;
 		}
 	return 0;
-}
-
-void hd_shm_help_stop(struct hd_shm_link *l)
-{
-	struct hd_shm_help *h;
-
-	while ((h = TAILQ_FIRST(&l->helps)))
-		help_end(l, h);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Two ways of fetching a message that the other side has offered: pull.c each by itself, with the sender's help; row.c those that arrive
- * close together, several in one call. Both keep what they know in hd_pull.priv, which is this.
+ * Two ways of fetching a message that the other side has offered: chunk.c each by itself, with the sender's help; row.c those that arrive
+ * close together, several in one call. Both keep what they know in hd_pull.priv, which is this; fetch.c brings it to its end, and pull.c,
+ * above all, chooses the way.
  */
 #ifndef HD_SHM_PULL_H
 #define HD_SHM_PULL_H
@@ -21,6 +22,7 @@ struct hd_shm_fetch {
 	uint32_t turns; /* and its count of turns of progress */
 	struct hd_shm_seg seg[HD_SHM_OFFER_SEGS];
 };
+#define HD_SHM_NO_COPY UINT8_MAX
 static_assert(sizeof(struct hd_shm_fetch) <= sizeof(((struct hd_pull *)0)->priv),
 	      "the state of a pull fits in its private part");
 
@@ -64,7 +66,73 @@ static inline void hd_shm_fetch_far(const struct hd_shm_fetch *f, struct iovec *
 		far[i] = (struct iovec){ (void *)(uintptr_t)f->seg[i].addr, f->seg[i].len };
 }
 
-/* ---- pull.c ---- */
+/* ---- fetch.c ---- */
+
+/* hd_shm_fetch_copy: the copy that we share with the helper; there is one. */
+static inline struct hd_shm_copy *hd_shm_fetch_copy(struct hd_shm_link *l, const struct hd_shm_fetch *f)
+{
+	return &hd_shm_copies(l, true)[f->copy];
+}
+
+/* hd_shm_fetch_word: the low half of a word of the helper's there, or 0 while it speaks of an earlier generation. */
+static inline uint32_t hd_shm_fetch_word(const struct hd_shm_link *l, const struct hd_shm_fetch *f,
+					 const _Atomic uint64_t *word)
+{
+	uint64_t value = atomic_load_explicit(word, memory_order_acquire);
+
+	return value >> 32 == l->copy_gen[f->copy] ? (uint32_t)value : 0;
+}
+
+/*
+ * hd_shm_fetch_is_settled: has the helper finished, or given back, all the chunks that it has taken of a copy that is shut? It does so within the turn
+ * of progress in which it has taken them; so one that has made others since says something wrong, and is not waited for.
+ */
+#define HD_SHM_SETTLE_TURNS 16 /* who has made so many is in the middle of nothing that was before */
+static inline bool hd_shm_fetch_is_settled(struct hd_shm_link *l, const struct hd_shm_fetch *f)
+{
+	const struct hd_shm_copy *copy = hd_shm_fetch_copy(l, f);
+
+	return !(f->flags & HD_SHM_FETCH_ASKED) || hd_shm_fetch_word(l, f, &copy->helped) >= f->taken ||
+	       hd_shm_fetch_word(l, f, &copy->returned) || hd_shm_turns(l) - f->turns >= HD_SHM_SETTLE_TURNS;
+}
+
+/* hd_shm_fetch_shut: no chunk is taken any more; `after` is to be done when the helper is out of it. */
+void hd_shm_fetch_shut(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_after after);
+
+/*
+ * hd_shm_fetch_leave: is the helper out of a copy that is shut? The chunk that it was writing is in the kernel and will be out of it soon, or be
+ * killed: it takes some ten microseconds, unless the helper has been put aside in the middle, or stopped. Then its chunk is still to be written,
+ * whenever that is, and the buffer must not be the user's before. True: the copy is free again. hd_shm_fetch_complain: the helper keeps us waiting.
+ */
+void hd_shm_fetch_complain(struct hd_shm_link *l);
+static inline bool hd_shm_fetch_leave(struct hd_shm_link *l, struct hd_shm_fetch *f)
+{
+	if (f->copy == HD_SHM_NO_COPY)
+		return true;
+	if (!hd_shm_fetch_is_settled(l, f) && !hd_shm_is_gone(l)) {
+		hd_shm_fetch_complain(l);
+		return false;
+	}
+	l->kept_since = 0;
+	l->copy_used &= ~(1u << f->copy);
+	f->copy = HD_SHM_NO_COPY;
+	return true;
+}
+
+/* hd_shm_fetch_end: out of its list; no helper is in the middle of it. hd_shm_row_leave: that is the row. */
+void hd_shm_row_leave(struct hd_shm_link *l, struct hd_pull *p);
+static inline void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_pull *p)
+{
+	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
+
+	if (pp->flags & HD_SHM_FETCH_IN_ROW)
+		hd_shm_row_leave(l, p);
+	else if (pp->flags & HD_SHM_FETCH_LISTED)
+		TAILQ_REMOVE(&l->pulls, p, entry);
+	pp->flags = 0;
+}
+
+/* ---- chunk.c ---- */
 
 /*
  * hd_shm_fetch_verdict: what the end of a pull is worth, now that everything has been copied: WITHDRAWN when the offer does not stand any
@@ -82,17 +150,17 @@ enum hd_shm_fetch_state hd_shm_fetch_alone(struct hd_shm_link *l, struct hd_pull
  */
 int hd_shm_fetch_go_on(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_state state);
 
-/* hd_shm_fetch_end: out of its list; no helper is in the middle of it. */
-void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_pull *p);
+/* hd_shm_chunks_poll: copy one chunk. Returns the number of events. hd_shm_chunks_arm: as hd_shm_pulls_arm, of link->pulls. */
+int hd_shm_chunks_poll(struct hd_shm_link *l);
+bool hd_shm_chunks_arm(struct hd_shm_link *l);
 
 /* ---- row.c ---- */
 
 /* hd_shm_row_takes: is this pull better copied in a row? `next` is the packet behind its RTS, or NULL: there is none yet. */
 bool hd_shm_row_takes(const struct hd_shm_link *l, const struct hd_pull *p, const struct hd_shm_slot *next);
 
-/* hd_shm_row_join: put it at the end of the row. hd_shm_row_leave: take it out. */
+/* hd_shm_row_join: put it at the end of the row; hd_shm_fetch_end takes it out. */
 void hd_shm_row_join(struct hd_shm_link *l, struct hd_pull *p);
-void hd_shm_row_leave(struct hd_shm_link *l, struct hd_pull *p);
 
 /* hd_shm_row_poll: copy as much of a row that is not empty as one call takes. Returns how many were told of, who may have changed the lists. */
 int hd_shm_row_poll(struct hd_shm_link *l);

@@ -36,13 +36,6 @@ void hd_shm_row_join(struct hd_shm_link *l, struct hd_pull *p)
 	hd_node_stir(l->base.node);
 }
 
-void hd_shm_row_leave(struct hd_shm_link *l, struct hd_pull *p)
-{
-	TAILQ_REMOVE(&l->row, p, entry);
-	l->row_bytes -= p->len;
-	l->portion = HD_SHM_PORTION;
-}
-
 /* As many of the first ones as a call takes, and the bytes of each turn of progress allow; at least one. */
 static void row_take(struct hd_shm_link *l, struct row_call *c)
 {

@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/*
- * The transport between processes of one host: its table, and its port, which knows what to poll. Links with
- * recent traffic are hot and are polled in every turn. The others are cold: one or two of them are looked at
- * in a turn, through an array that says where the next slot of each will appear, so that a hundred idle peers
- * cost what one costs.
- */
+/* The transport between processes of one host: its table, and its port, whose links it polls (hot.c says which). */
 #include "transport/shm/shm.h"
-
-#include "base/config.h"
-#include "base/log.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,82 +10,6 @@
 #define COOL_POLLS 4096 /* a link is cold after so many polls in a row that found nothing */
 
 /* ---- what is polled ---- */
-
-static void hot_put(struct hd_shm_port *port, struct hd_shm_link *l)
-{
-	l->hot = true;
-	l->idle = 0;
-	l->place = port->hot_count;
-	port->hot[port->hot_count++] = l;
-}
-
-static void hot_take(struct hd_shm_port *port, struct hd_shm_link *l)
-{
-	struct hd_shm_link *last = port->hot[--port->hot_count];
-
-	port->hot[l->place] = last;
-	last->place = l->place;
-	l->hot = false;
-}
-
-static void cold_put(struct hd_shm_port *port, struct hd_shm_link *l)
-{
-	l->place = port->cold_count;
-	port->cold[port->cold_count++] = (struct hd_shm_cold){
-		.seq = &l->rx.slot[l->rx.tail & (HD_SHM_SLOTS - 1)].seq,
-		.want = l->rx.tail + 1,
-		.link = l,
-	};
-}
-
-static void cold_take(struct hd_shm_port *port, struct hd_shm_link *l)
-{
-	struct hd_shm_cold last = port->cold[--port->cold_count];
-
-	port->cold[l->place] = last;
-	last.link->place = l->place;
-}
-
-void hd_shm_heat(struct hd_shm_link *l)
-{
-	struct hd_shm_port *port = hd_shm_port_of(l);
-
-	if (!l->counted || l->hot)
-		return;
-	cold_take(port, l);
-	hot_put(port, l);
-}
-
-static void cool(struct hd_shm_port *port, struct hd_shm_link *l)
-{
-	hot_take(port, l);
-	cold_put(port, l);
-}
-
-void hd_shm_poll_add(struct hd_shm_link *l)
-{
-	struct hd_shm_port *port = hd_shm_port_of(l);
-
-	l->counted = true;
-	hot_put(port, l);
-	if (port->live++ == 0)
-		hd_port_active(&port->base, true);
-}
-
-void hd_shm_poll_drop(struct hd_shm_link *l)
-{
-	struct hd_shm_port *port = hd_shm_port_of(l);
-
-	if (!l->counted)
-		return;
-	if (l->hot)
-		hot_take(port, l);
-	else
-		cold_take(port, l);
-	l->counted = false;
-	if (--port->live == 0)
-		hd_port_active(&port->base, false);
-}
 
 static void look_at_cold(struct hd_shm_port *port)
 {
@@ -122,7 +38,7 @@ static int shm_port_poll(struct hd_port *base)
 		if (hd_likely(got))
 			l->idle = 0;
 		else if (hd_unlikely(++l->idle > COOL_POLLS && !l->attention))
-			cool(port, l);
+			hd_shm_cool(l);
 	}
 	if (port->cold_count)
 		look_at_cold(port);
@@ -154,79 +70,6 @@ static void shm_port_disarm(struct hd_port *port)
 
 /* ---- links and ports come and go ---- */
 
-/* Room in both arrays for one more, so that a link can move between them at any time. */
-static int shm_reserve(struct hd_shm_port *port)
-{
-	uint32_t room = port->room ? 2 * port->room : 8;
-	void *hot, *cold;
-
-	if (port->links < port->room)
-		return 0;
-	hot = realloc(port->hot, room * sizeof(*port->hot));
-	if (!hot)
-		return -ENOMEM;
-	port->hot = hot;
-	cold = realloc(port->cold, room * sizeof(*port->cold));
-	if (!cold)
-		return -ENOMEM;
-	port->cold = cold;
-	port->room = room;
-	return 0;
-}
-
-static void close_open(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
-struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port)
-{
-	struct hd_shm_link *l;
-
-	if (shm_reserve(port) < 0)
-		return NULL;
-	l = aligned_alloc(_Alignof(struct hd_shm_link), sizeof(*l));
-	if (!l)
-		return NULL;
-	memset(l, 0, sizeof(*l));
-	l->base.port = &port->base;
-	l->poke_forces = hd_shm_poke_forces();
-	l->sock.fd = l->pidfd.fd = l->peer_wake = l->mem_fd = l->poke_fd = -1;
-	TAILQ_INIT(&l->pulls);
-	TAILQ_INIT(&l->row);
-	l->portion = HD_SHM_PORTION;
-	TAILQ_INIT(&l->helps);
-	hd_idmap_init(&l->offers);
-	LIST_INSERT_HEAD(&port->all, l, entry);
-	port->links++;
-	return l;
-}
-
-void hd_shm_link_free(struct hd_shm_link *l)
-{
-	struct hd_shm_port *port = hd_shm_port_of(l);
-
-	hd_shm_poll_drop(l);
-	port->base.past.out += l->tx.head;
-	port->base.past.in += l->rx.tail;
-	hd_timer_stop(port->base.node, &l->timer);
-	hd_shm_hang_up(l);
-	close_open(l->pidfd.fd);
-	close_open(l->peer_wake);
-	close_open(l->mem_fd);
-	close_open(l->poke_fd);
-	if (l->mem)
-		hd_shm_mem_unmap(l->mem);
-	if (l->page)
-		hd_shm_page_unmap(l->page);
-	free(l->help);
-	hd_idmap_fini(&l->offers);
-	LIST_REMOVE(l, entry);
-	free(l);
-	port->links--;
-}
-
 /* Slots are counted in 32 bits: of a link that is older than that, modulo. */
 static void shm_port_past(struct hd_port *base, struct hd_port_past *past)
 {
@@ -250,6 +93,7 @@ static int shm_port_open(struct hd_node *node, struct hd_port **out)
 		return -ENOMEM;
 	port->base.transport = &hd_shm_transport;
 	port->base.node = node;
+	port->link_ops = hd_shm_link_ops;
 	port->join_watch.fd = -1;
 	TAILQ_INIT(&port->pending_joins);
 	LIST_INIT(&port->late);
@@ -277,13 +121,13 @@ static void shm_port_forked(struct hd_port *base)
 	struct hd_shm_link *l;
 
 	LIST_FOREACH(l, &port->all, entry) {
-		close_open(l->sock.fd);
-		close_open(l->pidfd.fd);
-		close_open(l->peer_wake);
-		close_open(l->mem_fd);
-		close_open(l->poke_fd);
+		hd_shm_fd_close(l->sock.fd);
+		hd_shm_fd_close(l->pidfd.fd);
+		hd_shm_fd_close(l->peer_wake);
+		hd_shm_fd_close(l->mem_fd);
+		hd_shm_fd_close(l->poke_fd);
 	}
-	close_open(port->join_watch.fd);
+	hd_shm_fd_close(port->join_watch.fd);
 	hd_shm_map_forked();
 }
 

@@ -4,15 +4,29 @@
  * The shared-memory transport's own structures; only src/transport/shm includes this. Everything is protected
  * by the lock of the node that it belongs to, as engine/transport.h says, unless its member says otherwise.
  *
- *	shm.c   the table, the port, and which links are polled
- *	link.c  packets: send, poll, credit, the end of a link
- *	copy.c  long messages, copied by both ends: offer.c is the sender's half, pull.c the receiver's;
- *	row.c   those of the receiver's that are copied several in one call
- *	direct.c one-sided operations: what we do to the other side's regions, and they to ours
- *	gone.c  whether the other process is no more
- *	join.c  the address at which others join; greet.c how the link is made then; record.c what is said for that
- *	map.c   the memory that is shared, made, checked and mapped
- *	wake.c  sleeping and waking
+ * Its files, lowest first: each calls those above it in this list alone (ci/rooms).
+ *
+ *	map.c      the memory that is shared, made, checked and mapped
+ *	record.c   what is said to make a link
+ *	wake.c     sleeping and waking: packets lie in rings (ring.h)
+ *	poke.c     the other process's memory as a file
+ *	gone.c     whether the other process is no more
+ *	may.c      whether each side may copy from and to the other's memory
+ *	hot.c      which links are polled
+ *	fetch.c    copies of long messages that are under way, and how they end
+ *	life.c     a link is made, lives and ends
+ *	send.c     packets that go out
+ *	copy.c     long messages, copied by both ends
+ *	offer.c    the sender's half of that
+ *	chunk.c    the receiver's: messages that he fetches each by itself, with the sender's help,
+ *	row.c      several in one call,
+ *	pull.c     and which of the two
+ *	direct.c   one-sided operations: what we do to the other side's regions, and they to ours
+ *	request.c  the address at which others join, and asking there
+ *	greet.c    how the link is made then
+ *	join.c     letting in
+ *	link.c     a link's operations, and packets that come in
+ *	shm.c      the table, the port, and polling its links
  */
 #ifndef HD_SHM_SHM_H
 #define HD_SHM_SHM_H
@@ -21,7 +35,9 @@
 #include "engine/transport.h"
 #include "transport/shm/ring.h"
 
+#include <sys/socket.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #define hd_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
@@ -158,6 +174,9 @@ struct hd_shm_late {
 struct hd_shm_port {
 	struct hd_port base; /* first */
 
+	/* upcall: what links of ours can do, [1] those that are `fenced`: link.c's, for greet.c and life.c below it */
+	const struct hd_link_ops *link_ops;
+
 	/* every turn of progress */
 	struct hd_shm_link **hot; /* links with recent traffic: all of them are polled */
 	struct hd_shm_cold *cold; /* the others: a few of them are looked at, in turn */
@@ -189,132 +208,24 @@ static inline struct hd_shm_port *hd_shm_port_of(struct hd_shm_link *link)
 	return (struct hd_shm_port *)link->base.port;
 }
 
-/* ---- shm.c ---- */
+/* ---- map.c ---- */
+
+/* hd_shm_mem_make: memory for a link of side 0, mapped, and its sealed memfd. 0 or a negative errno. */
+int hd_shm_mem_make(struct hd_shm_mem **mem, int *fd);
 
 /*
- * hd_shm_link_make: an empty link of this port, without an engine's part yet, or NULL. hd_shm_link_free frees
- * all it holds.
+ * hd_shm_mem_map: check and map what somebody has handed over. -EPROTO: it is not what it should be. fd stays
+ * the caller's.
  */
-struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port);
-void hd_shm_link_free(struct hd_shm_link *link);
+int hd_shm_mem_map(int fd, struct hd_shm_mem **mem);
+void hd_shm_mem_unmap(struct hd_shm_mem *mem);
 
-/*
- * hd_shm_poll_add: from now on the link is polled; hot, until it proves idle. hd_shm_poll_drop takes it out
- * again.
- */
-void hd_shm_poll_add(struct hd_shm_link *link);
-void hd_shm_poll_drop(struct hd_shm_link *link);
+/* hd_shm_map_forked: nothing of what the parent has mapped is here. */
+void hd_shm_map_forked(void);
 
-/* hd_shm_heat: poll this live link in every turn. */
-void hd_shm_heat(struct hd_shm_link *link);
-
-/* ---- link.c ---- */
-
-extern const struct hd_link_ops hd_shm_link_ops;
-
-/*
- * hd_shm_link_ready: the memory is there: set up rings and operations. hd_shm_link_live: both sides are ready.
- */
-void hd_shm_link_ready(struct hd_shm_link *link);
-void hd_shm_link_live(struct hd_shm_link *link);
-
-/*
- * hd_shm_link_poll: deliver what has come, in a bounded portion; returns the number of packets and other
- * events.
- */
-int hd_shm_link_poll(struct hd_shm_link *link);
-
-/* hd_shm_link_arm: is there something that the node must see before it sleeps? After the barrier. */
-bool hd_shm_link_arm(struct hd_shm_link *link);
-
-/* hd_shm_link_send: a packet of the transport's own; as hd_link_ops.send. */
-int hd_shm_link_send(struct hd_shm_link *link, const struct hd_pkt *pkt, const void *buf, size_t len);
-
-/*
- * hd_shm_link_end: the other side is gone: deliver what it had sent, then report the link down with err and
- * why.
- */
-void hd_shm_link_end(struct hd_shm_link *link, int err, const char *why);
-
-/* hd_shm_link_fail: the link is broken at once. */
-void hd_shm_link_fail(struct hd_shm_link *link, int err, const char *why);
-
-/* hd_shm_link_show: write what `heddle info` shows about this link into its row. */
-void hd_shm_link_show(struct hd_shm_link *link);
-
-/* ---- copy.c ---- */
-
-/* hd_shm_copy_init: ask the kernel to let peers copy from and to this process, if it restricts that. */
-void hd_shm_copy_init(void);
-
-/* hd_shm_poke_forces (poke.c): does a write by /proc/PID/mem go to pages that are protected? Tried once in a process, on a page of its own. */
-bool hd_shm_poke_forces(void);
-
-/* hd_shm_probe: find out whether we reach the other process, and say so in the link's memory. False: another one has its number here. */
-bool hd_shm_probe(struct hd_shm_link *link);
-
-size_t hd_shm_offer(struct hd_link *link, struct hd_offer *o, void *blob);
-void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o);
-int hd_shm_pull(struct hd_link *link, struct hd_pull *pull);
-int hd_shm_unpull(struct hd_link *link, struct hd_pull *pull, bool wait);
-bool hd_shm_settled(struct hd_link *link);
-
-/* hd_shm_help_asked: a packet HD_SHM_PKT_HELP has come. 0, or -EPROTO: nobody of ours can have sent it. */
-int hd_shm_help_asked(struct hd_shm_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
-
-/*
- * hd_shm_copy_poll: copy a portion. Returns the number of events; clears link->attention when nothing is left
- * to do.
- */
-int hd_shm_copy_poll(struct hd_shm_link *link);
-
-/* hd_shm_copy_arm: is there a chunk to copy, or the end of a message to be seen? */
-bool hd_shm_copy_arm(struct hd_shm_link *link);
-
-/*
- * hd_shm_copy_stop: forget every pull and every request for help; hd_shm_settled tells when nobody writes to the buffers any more.
- * hd_shm_copy_end: waits for that.
- */
-void hd_shm_copy_stop(struct hd_shm_link *link);
-void hd_shm_copy_end(struct hd_shm_link *link);
-
-/* ---- direct.c ---- */
-
-int64_t hd_shm_direct(struct hd_link *link, const struct hd_direct *r);
-int hd_shm_fence(struct hd_link *link, uint32_t *token);
-bool hd_shm_passed(struct hd_link *link, uint32_t token);
-bool hd_shm_polls(struct hd_link *link);
-int hd_shm_settle(struct hd_port *port, uint32_t row);
-
-/* hd_shm_direct_look: its state has changed, or whether we can copy: set `reaches`. */
-void hd_shm_direct_look(struct hd_shm_link *link);
-
-/* hd_shm_fence_met: a packet HD_SHM_PKT_FENCE has come. */
-void hd_shm_fence_met(struct hd_shm_link *link, const struct hd_pkt *pkt);
-
-/* hd_shm_direct_arm: has a token been answered that somebody waits for? */
-bool hd_shm_direct_arm(struct hd_shm_link *link);
-
-/*
- * hd_shm_direct_shut: the link is about to be freed: the other side begins no more copies, and its memory is kept
- * for as long as it is in the middle of one. hd_shm_late_free forgets all that is kept.
- */
-void hd_shm_direct_shut(struct hd_shm_link *link);
-void hd_shm_late_free(struct hd_shm_port *port);
-
-/* ---- gone.c ---- */
-
-/*
- * hd_shm_born: when that process began, in ticks of the kernel's; 0: cannot be known. hd_shm_probe_word: is this word in that process's memory? 0,
- * ESRCH: not that, or there is no such process; or another positive errno.
- * hd_shm_is_gone: the process at the other end is dead, or has become another program: it is in the middle of nothing. hd_shm_process_of,
- * hd_shm_process_is_gone: the same later, when there may be no link any more.
- */
-uint64_t hd_shm_born(pid_t pid);
-int hd_shm_probe_word(pid_t pid, uint64_t addr, uint64_t want);
-void hd_shm_process_of(const struct hd_shm_link *link, struct hd_shm_process *p);
-bool hd_shm_process_is_gone(const struct hd_shm_process *p);
-bool hd_shm_is_gone(const struct hd_shm_link *link);
+/* hd_shm_page_map: check and map another node's page, read-only. -EPROTO as above. */
+int hd_shm_page_map(int fd, const struct hd_node_id *id, struct hd_node_page **page);
+void hd_shm_page_unmap(struct hd_node_page *page);
 
 /* ---- record.c ---- */
 
@@ -335,61 +246,6 @@ int hd_shm_record_recv(int sock, struct hd_shm_record *r);
 void hd_shm_record_close_fds(struct hd_shm_record *r);
 int hd_shm_record_check(const struct hd_shm_record *r, enum hd_shm_hello_step step, int min,
 			const uint8_t nonce[16]);
-
-/* ---- join.c ---- */
-
-int hd_shm_join_open(struct hd_shm_port *port);
-void hd_shm_join_close(struct hd_shm_port *port);
-
-/* hd_shm_join_request: a socket that is connected to this join socket, or a negative errno; -EAGAIN: too many wait there. */
-int hd_shm_join_request(const struct hd_shm_advert *advert);
-
-/* hd_shm_join_process: a pidfd of the process whose join socket this is; as hd_transport.process. */
-int hd_shm_join_process(const struct hd_shm_advert *advert);
-
-/*
- * hd_shm_who: the kernel's word on who is at the other end of a UNIX socket; 0 or a negative errno. hd_shm_pidfd: of this process;
- * -ESRCH: there is none.
- */
-int hd_shm_who(int sock, struct ucred *out);
-int hd_shm_pidfd(pid_t pid);
-
-/* hd_shm_pending_join_leave: who came in is a pending join no more. */
-void hd_shm_pending_join_leave(struct hd_shm_link *link);
-
-/* ---- greet.c ---- */
-
-/* hd_shm_pending_join_add: somebody is at the join socket with this socket, which is ours from now on, unless the answer is negative. */
-int hd_shm_pending_join_add(struct hd_shm_port *port, int fd);
-
-/*
- * hd_shm_hang_up: close the UNIX socket, which the other side notices at once, and no longer wait for its own
- * end.
- */
-void hd_shm_hang_up(struct hd_shm_link *link);
-
-/* hd_shm_join: begin a link to the node that wrote the advert. As hd_transport.connect; whose NULL: whoever that is. */
-int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, const struct hd_node_id *whose,
-		struct hd_shm_link **out);
-
-/* ---- map.c ---- */
-
-/* hd_shm_mem_make: memory for a link of side 0, mapped, and its sealed memfd. 0 or a negative errno. */
-int hd_shm_mem_make(struct hd_shm_mem **mem, int *fd);
-
-/*
- * hd_shm_mem_map: check and map what somebody has handed over. -EPROTO: it is not what it should be. fd stays
- * the caller's.
- */
-int hd_shm_mem_map(int fd, struct hd_shm_mem **mem);
-void hd_shm_mem_unmap(struct hd_shm_mem *mem);
-
-/* hd_shm_map_forked: nothing of what the parent has mapped is here. */
-void hd_shm_map_forked(void);
-
-/* hd_shm_page_map: check and map another node's page, read-only. -EPROTO as above. */
-int hd_shm_page_map(int fd, const struct hd_node_id *id, struct hd_node_page **page);
-void hd_shm_page_unmap(struct hd_node_page *page);
 
 /* ---- wake.c ---- */
 
@@ -429,5 +285,228 @@ static inline void hd_shm_wake_check(struct hd_shm_link *link, bool fenced)
 	if (hd_unlikely(epoch))
 		hd_shm_wake(link, epoch);
 }
+
+/* ---- poke.c ---- */
+
+/* hd_shm_poke_forces: does a write by /proc/PID/mem go to pages that are protected? Tried once in a process, on a page of its own. */
+bool hd_shm_poke_forces(void);
+
+/* ---- gone.c ---- */
+
+/*
+ * hd_shm_born: when that process began, in ticks of the kernel's; 0: cannot be known. hd_shm_probe_word: is this word in that process's memory? 0,
+ * ESRCH: not that, or there is no such process; or another positive errno. hd_shm_probe_page: the same of the word that the other node's page speaks of.
+ * hd_shm_is_gone: the process at the other end is dead, or has become another program: it is in the middle of nothing. hd_shm_process_of,
+ * hd_shm_process_is_gone: the same later, when there may be no link any more.
+ */
+uint64_t hd_shm_born(pid_t pid);
+int hd_shm_probe_word(pid_t pid, uint64_t addr, uint64_t want);
+int hd_shm_probe_page(const struct hd_shm_link *l);
+void hd_shm_process_of(const struct hd_shm_link *link, struct hd_shm_process *p);
+bool hd_shm_process_is_gone(const struct hd_shm_process *p);
+bool hd_shm_is_gone(const struct hd_shm_link *link);
+
+/* ---- may.c ---- */
+
+/* hd_shm_copy_init: ask the kernel to let peers copy from and to this process, if it restricts that. */
+void hd_shm_copy_init(void);
+
+/* hd_shm_probe: find out whether we reach the other process, and say so in the link's memory. False: another one has its number here. */
+bool hd_shm_probe(struct hd_shm_link *link);
+
+/*
+ * hd_shm_we_can, hd_shm_they_can: may this side, or the other, copy from and to the other's memory, as far as
+ * is known?
+ */
+bool hd_shm_we_can(const struct hd_shm_link *l);
+bool hd_shm_they_can(const struct hd_shm_link *l);
+
+/* hd_shm_refused: for good: the link falls back to what the other side can do, or to packets. */
+void hd_shm_refused(struct hd_shm_link *l, int error);
+
+/* hd_shm_may_look: its state has changed, or whether we can copy: set `reaches`. */
+void hd_shm_may_look(struct hd_shm_link *link);
+
+/* hd_shm_link_show: write what `heddle info` shows about this link into its row. */
+void hd_shm_link_show(struct hd_shm_link *link);
+
+/* ---- hot.c ---- */
+
+/* hd_shm_poll_reserve: room for one link more. 0, or -ENOMEM. */
+int hd_shm_poll_reserve(struct hd_shm_port *port);
+
+/*
+ * hd_shm_poll_add: from now on the link is polled; hot, until it proves idle. hd_shm_poll_drop takes it out
+ * again.
+ */
+void hd_shm_poll_add(struct hd_shm_link *link);
+void hd_shm_poll_drop(struct hd_shm_link *link);
+
+/* hd_shm_heat: poll this live link in every turn. hd_shm_cool: it is hot, and is no longer to be. */
+void hd_shm_heat(struct hd_shm_link *link);
+void hd_shm_cool(struct hd_shm_link *link);
+
+/* ---- fetch.c ---- */
+
+/* As hd_link_ops.unpull and settled. */
+int hd_shm_unpull(struct hd_link *link, struct hd_pull *pull, bool wait);
+bool hd_shm_settled(struct hd_link *link);
+
+/*
+ * hd_shm_copy_stop: forget every pull and every request for help; hd_shm_settled tells when nobody writes to the buffers any more.
+ * hd_shm_copy_end: waits for that.
+ */
+void hd_shm_copy_stop(struct hd_shm_link *link);
+void hd_shm_copy_end(struct hd_shm_link *link);
+
+/* ---- life.c ---- */
+
+/*
+ * hd_shm_link_make: an empty link of this port, without an engine's part yet, or NULL. hd_shm_link_free frees
+ * all it holds.
+ */
+struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port);
+void hd_shm_link_free(struct hd_shm_link *link);
+
+/*
+ * hd_shm_link_ready: the memory is there: set up rings and operations. hd_shm_link_live: both sides are ready.
+ */
+void hd_shm_link_ready(struct hd_shm_link *link);
+void hd_shm_link_live(struct hd_shm_link *link);
+
+/* hd_shm_watch_begin: watch this descriptor, 0 or a negative errno. hd_shm_watch_end: no longer, if it is watched; it stays open. */
+int hd_shm_watch_begin(struct hd_shm_link *l, struct hd_watch *watch, int fd,
+		       void (*fn)(struct hd_watch *, uint32_t));
+void hd_shm_watch_end(struct hd_shm_link *l, struct hd_watch *watch);
+
+/*
+ * hd_shm_hang_up: close the UNIX socket, which the other side notices at once, and no longer wait for its own
+ * end.
+ */
+void hd_shm_hang_up(struct hd_shm_link *link);
+
+/*
+ * hd_shm_link_end: the other side is gone: deliver what it had sent, then report the link down with err and
+ * why.
+ */
+void hd_shm_link_end(struct hd_shm_link *link, int err, const char *why);
+
+/* hd_shm_link_fail: the link is broken at once. */
+void hd_shm_link_fail(struct hd_shm_link *link, int err, const char *why);
+
+/* hd_shm_fd_close: -1: there is none. */
+static inline void hd_shm_fd_close(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* ---- send.c ---- */
+
+/* As hd_link_ops.send and its like; `fenced`: for links that are. */
+int hd_shm_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len);
+int hd_shm_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+		 size_t len);
+int hd_shm_send_fenced(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len);
+int hd_shm_sendv_fenced(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+			size_t len);
+int hd_shm_put(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count, size_t len,
+	       struct hd_put *put);
+int hd_shm_unput(struct hd_link *link, struct hd_put *put);
+void hd_shm_warm(struct hd_link *link);
+
+/* hd_shm_link_send: a packet of the transport's own; as hd_link_ops.send. */
+int hd_shm_link_send(struct hd_shm_link *link, const struct hd_pkt *pkt, const void *buf, size_t len);
+
+/* hd_shm_room_made: has the other side read something since the ring was found full? Told once; who finds it full again asks again. */
+bool hd_shm_room_made(struct hd_shm_link *link);
+
+/* ---- offer.c ---- */
+
+/* As hd_link_ops.offer and unoffer. */
+size_t hd_shm_offer(struct hd_link *link, struct hd_offer *o, void *blob);
+void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o);
+
+/* hd_shm_help_asked: a packet HD_SHM_PKT_HELP has come. 0, or -EPROTO: nobody of ours can have sent it. */
+int hd_shm_help_asked(struct hd_shm_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+/* ---- pull.c ---- */
+
+/* As hd_link_ops.pull. */
+int hd_shm_pull(struct hd_link *link, struct hd_pull *pull);
+
+/* ---- direct.c ---- */
+
+int64_t hd_shm_direct(struct hd_link *link, const struct hd_direct *r);
+int hd_shm_fence(struct hd_link *link, uint32_t *token);
+bool hd_shm_passed(struct hd_link *link, uint32_t token);
+bool hd_shm_polls(struct hd_link *link);
+int hd_shm_settle(struct hd_port *port, uint32_t row);
+
+/* hd_shm_fence_met: a packet HD_SHM_PKT_FENCE has come. */
+void hd_shm_fence_met(struct hd_shm_link *link, const struct hd_pkt *pkt);
+
+/* hd_shm_direct_arm: has a token been answered that somebody waits for? */
+bool hd_shm_direct_arm(struct hd_shm_link *link);
+
+/*
+ * hd_shm_direct_shut: the link is about to be freed: the other side begins no more copies, and its memory is kept
+ * for as long as it is in the middle of one. hd_shm_late_free forgets all that is kept.
+ */
+void hd_shm_direct_shut(struct hd_shm_link *link);
+void hd_shm_late_free(struct hd_shm_port *port);
+
+/* ---- request.c ---- */
+
+/* hd_shm_join_address: where the node that has said this listens. hd_shm_join_socket: a socket for either end, or a negative errno. */
+struct sockaddr_un;
+socklen_t hd_shm_join_address(struct sockaddr_un *sa, const uint8_t join_name[16]);
+int hd_shm_join_socket(void);
+
+/* hd_shm_join_request: a socket that is connected to this join socket, or a negative errno; -EAGAIN: too many wait there. */
+int hd_shm_join_request(const struct hd_shm_advert *advert);
+
+/* hd_shm_join_process: a pidfd of the process whose join socket this is; as hd_transport.process. */
+int hd_shm_join_process(const struct hd_shm_advert *advert);
+
+/*
+ * hd_shm_who: the kernel's word on who is at the other end of a UNIX socket; 0 or a negative errno. hd_shm_pidfd: of this process;
+ * -ESRCH: there is none.
+ */
+int hd_shm_who(int sock, struct ucred *out);
+int hd_shm_pidfd(pid_t pid);
+
+/* ---- greet.c ---- */
+
+#define HD_SHM_PENDING_JOINS 32 /* half-made links of those that joined us */
+
+/* hd_shm_pending_join_add: somebody is at the join socket with this socket, which is ours from now on, unless the answer is negative. */
+int hd_shm_pending_join_add(struct hd_shm_port *port, int fd);
+
+/* hd_shm_pending_join_leave: who came in is a pending join no more. */
+void hd_shm_pending_join_leave(struct hd_shm_link *link);
+
+/* hd_shm_join: begin a link to the node that wrote the advert. As hd_transport.connect; whose NULL: whoever that is. */
+int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, const struct hd_node_id *whose,
+		struct hd_shm_link **out);
+
+/* ---- join.c ---- */
+
+int hd_shm_join_open(struct hd_shm_port *port);
+void hd_shm_join_close(struct hd_shm_port *port);
+
+/* ---- link.c ---- */
+
+/* As hd_shm_port.link_ops. */
+extern const struct hd_link_ops hd_shm_link_ops[2];
+
+/*
+ * hd_shm_link_poll: deliver what has come, in a bounded portion; returns the number of packets and other
+ * events.
+ */
+int hd_shm_link_poll(struct hd_shm_link *link);
+
+/* hd_shm_link_arm: is there something that the node must see before it sleeps? After the barrier. */
+bool hd_shm_link_arm(struct hd_shm_link *link);
 
 #endif

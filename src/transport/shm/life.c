@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* The life of a link: it is made, lives, ends by the other side's doing or by ours, and is freed. */
+#include "transport/shm/copy.h"
+
+#include "base/config.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port)
+{
+	struct hd_shm_link *l;
+
+	if (hd_shm_poll_reserve(port) < 0)
+		return NULL;
+	l = aligned_alloc(_Alignof(struct hd_shm_link), sizeof(*l));
+	if (!l)
+		return NULL;
+	memset(l, 0, sizeof(*l));
+	l->base.port = &port->base;
+	l->poke_forces = hd_shm_poke_forces();
+	l->sock.fd = l->pidfd.fd = l->peer_wake = l->mem_fd = l->poke_fd = -1;
+	TAILQ_INIT(&l->pulls);
+	TAILQ_INIT(&l->row);
+	l->portion = HD_SHM_PORTION;
+	TAILQ_INIT(&l->helps);
+	hd_idmap_init(&l->offers);
+	LIST_INSERT_HEAD(&port->all, l, entry);
+	port->links++;
+	return l;
+}
+
+static const _Atomic uint32_t awake; /* nobody to be woken */
+
+void hd_shm_link_ready(struct hd_shm_link *l)
+{
+	int in = !l->side;
+
+	l->own = &l->mem->side[l->side];
+	l->other = &l->mem->side[in];
+	l->tx = (struct hd_shm_tx){
+		.slot = l->mem->slot[l->side],
+		.bulk = l->mem->bulk[l->side],
+		.reader = l->other,
+		.limit = HD_SHM_SLOTS,
+	};
+	l->rx = (struct hd_shm_rx){
+		.slot = l->mem->slot[in],
+		.bulk = l->mem->bulk[in],
+		.own = l->own,
+	};
+	l->accept = l->mem->accept[l->side];
+	l->accepted = l->mem->accept[in];
+	l->peer_sleep = l->page ? &l->page->sleep_epoch : &awake;
+}
+
+void hd_shm_link_live(struct hd_shm_link *l)
+{
+	uint64_t eager = hd_config_size(HD_SET_EAGER_SHM);
+
+	l->state = HD_SHM_LIVE;
+	l->peer_sleep = &l->page->sleep_epoch;
+	if (l->fenced)
+		l->base.ops = &hd_shm_port_of(l)->link_ops[1];
+	l->base.is_local = true;
+	l->base.page = l->page;
+	l->base.send_max = HD_FRAME_MAX;
+	l->base.eager_max = eager < HD_FRAME_MAX ? (uint32_t)eager : HD_FRAME_MAX;
+	hd_shm_may_look(l);
+	hd_shm_poll_add(l);
+	if (l->side == 0)
+		hd_link_up(&l->base);
+	else
+		hd_link_accepted(&l->base, NULL);
+	hd_shm_link_show(l);
+}
+
+/* ---- the two descriptors that tell the end ---- */
+
+int hd_shm_watch_begin(struct hd_shm_link *l, struct hd_watch *watch, int fd,
+		       void (*fn)(struct hd_watch *, uint32_t))
+{
+	int err;
+
+	*watch = (struct hd_watch){ .fd = fd, .events = EPOLLIN, .fn = fn };
+	err = hd_watch_add(l->base.port->node, watch);
+	if (err)
+		watch->fd = -1;
+	return err;
+}
+
+void hd_shm_watch_end(struct hd_shm_link *l, struct hd_watch *watch)
+{
+	if (watch->fd >= 0 && watch->events)
+		hd_watch_remove(l->base.port->node, watch);
+	watch->events = 0;
+}
+
+/*
+ * shutdown() reaches the other side even where a forked child of ours keeps the descriptor. The pidfd still
+ * has its use.
+ */
+void hd_shm_hang_up(struct hd_shm_link *l)
+{
+	hd_shm_watch_end(l, &l->pidfd);
+	if (l->sock.fd < 0)
+		return;
+	shutdown(l->sock.fd, SHUT_RDWR);
+	hd_shm_watch_end(l, &l->sock);
+	close(l->sock.fd);
+	l->sock.fd = -1;
+}
+
+/* ---- the end ---- */
+
+void hd_shm_link_end(struct hd_shm_link *l, int err, const char *why)
+{
+	if (l->base.down || l->state == HD_SHM_ENDING)
+		return;
+	l->state = HD_SHM_ENDING;
+	hd_shm_may_look(l);
+	l->end_err = err;
+	l->end_why = why;
+	l->drain = 2 * HD_SHM_SLOTS;
+	l->attention = true;
+	hd_shm_hang_up(l);
+	hd_shm_heat(l);
+}
+
+void hd_shm_link_fail(struct hd_shm_link *l, int err, const char *why)
+{
+	hd_shm_copy_stop(l);
+	hd_shm_hang_up(l);
+	hd_link_down(&l->base, err, why);
+}
+
+void hd_shm_link_free(struct hd_shm_link *l)
+{
+	struct hd_shm_port *port = hd_shm_port_of(l);
+
+	hd_shm_poll_drop(l);
+	port->base.past.out += l->tx.head;
+	port->base.past.in += l->rx.tail;
+	hd_timer_stop(port->base.node, &l->timer);
+	hd_shm_hang_up(l);
+	hd_shm_fd_close(l->pidfd.fd);
+	hd_shm_fd_close(l->peer_wake);
+	hd_shm_fd_close(l->mem_fd);
+	hd_shm_fd_close(l->poke_fd);
+	if (l->mem)
+		hd_shm_mem_unmap(l->mem);
+	if (l->page)
+		hd_shm_page_unmap(l->page);
+	free(l->help);
+	hd_idmap_fini(&l->offers);
+	LIST_REMOVE(l, entry);
+	free(l);
+	port->links--;
+}

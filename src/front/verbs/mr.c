@@ -427,10 +427,8 @@ static inline bool mr_locate(const struct hv_mr *mr, const struct hv_pd *pd, con
 	return true;
 }
 
-/* No segment at all, a null region, or one that was not the last with such a key. */
-static __attribute__((noinline)) bool local_apart(struct hv_context *ctx, const struct hv_pd *pd,
-						  const struct ibv_sge *sge, bool write, struct iovec *iov,
-						  struct hd_mr **region)
+bool hv_local_apart(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
+		    struct iovec *iov, struct hd_mr **region)
 {
 	struct hv_mr *mr = sge->length ? hd_mr_find(ctx->node, sge->lkey) : NULL;
 
@@ -456,14 +454,4 @@ uint32_t hv_local_room(struct hv_context *ctx, const struct ibv_sge *sge)
 	if (!mr || at >= mr->pub.length)
 		return 0;
 	return sge->length < mr->pub.length - at ? sge->length : (uint32_t)(mr->pub.length - at);
-}
-
-bool hv_local(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
-	      struct iovec *iov, struct hd_mr **region)
-{
-	const struct hv_mr *mr = ctx->mr_near[sge->lkey % HV_MR_NEAR];
-
-	if (hv_likely(mr && mr->pub.lkey == sge->lkey && sge->length))
-		return mr_locate(mr, pd, sge, write, iov, region);
-	return local_apart(ctx, pd, sge, write, iov, region);
 }

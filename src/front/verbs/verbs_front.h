@@ -280,8 +280,26 @@ static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)
  * then the operation completes with IBV_WC_LOC_PROT_ERR. hv_sge: the same of several: iov and regions have room for count, *total gets the
  * length in all; 0, or -EACCES. With the lock.
  */
-bool hv_local(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
-	      struct iovec *iov, struct hd_mr **region);
+/* hv_local_apart: no segment at all, a null region, one that was not the last with such a key, or what is to be refused. */
+bool hv_local_apart(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
+		    struct iovec *iov, struct hd_mr **region);
+static inline bool hv_local(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge,
+			    bool write, struct iovec *iov, struct hd_mr **region)
+{
+	const struct hv_mr *mr = ctx->mr_near[sge->lkey % HV_MR_NEAR];
+	uint64_t at;
+
+	if (hv_unlikely(!mr || mr->pub.lkey != sge->lkey || mr->pub.pd != &pd->pub || !sge->length))
+		return hv_local_apart(ctx, pd, sge, write, iov, region);
+	at = sge->addr - mr->iova;
+	if (hv_unlikely(at > mr->pub.length || sge->length > mr->pub.length - at ||
+			(write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))))
+		return false;
+	*iov = (struct iovec){ mr->memory + at, sge->length };
+	*region = mr->mr;
+	return true;
+}
+
 /* hv_local_room: how much of a segment that hv_local has refused is in its region, from its beginning on. With the lock. */
 uint32_t hv_local_room(struct hv_context *ctx, const struct ibv_sge *sge);
 static inline int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count,
@@ -289,8 +307,12 @@ static inline int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const s
 {
 	uint64_t sum = 0;
 
+	if (hv_likely(count == 1)) {
+		*total = sge->length;
+		return hv_likely(hv_local(ctx, pd, sge, write, iov, regions)) ? 0 : -EACCES;
+	}
 	for (int i = 0; i < count; i++) {
-		if (__builtin_expect(!hv_local(ctx, pd, &sge[i], write, &iov[i], &regions[i]), 0))
+		if (hv_unlikely(!hv_local(ctx, pd, &sge[i], write, &iov[i], &regions[i])))
 			return -EACCES;
 		sum += sge[i].length;
 	}

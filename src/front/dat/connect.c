@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Connections, dat_ep_connect and the others. The endpoint's `line` (HD_EP_MSG) asks and answers; the pairs' numbers travel in front of the
- * private data, and each end pairs with the other's number when it has it.
+ * Connections, dat_ep_connect and the others. The endpoint's `line` (line.c) asks and answers with the pairs' numbers, and each end pairs with
+ * the other's number when it has it.
  *
  *	caller                                        called
  *	dat_ep_connect   ── CONNECT {number} ──────►  CONNECTION_REQUEST, dat_cr_accept: paired
  *	HU_ANSWERED      ◄───── ACCEPT {number} ────
  *	paired: ESTABLISHED ── READY ──────────────►  ESTABLISHED
  *
- * What the engine tells comes out of its middle (hu_happened), and is carried out as deferred work of the endpoint.
+ * What the engine tells comes out of its middle (hu_ep_happened), and is carried out as deferred work of the endpoint.
  */
 #include "front/dat/connect.h"
 #include "front/dat/ud.h"
@@ -20,94 +20,15 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#define MOVES 16	  /* of a request, from service to service */
-#define PATIENCE_MS 30000 /* how long the other end's program may be stopped in the middle of a connection */
-
-/* ---- heads ------------------------------------------------------------------------------------------------------------------------------ */
-
-size_t hu_head_put(const struct hu_ep *ep, const void *priv, DAT_COUNT len, void *to)
-{
-	struct hu_head head = { .number = ep->ep ? hd_ep_number(ep->ep) : 0,
-				.private_size = (uint16_t)len,
-				.datagram = hu_ep_is_ud(ep) };
-
-	memcpy(to, &head, sizeof(head));
-	if (len)
-		memcpy((char *)to + sizeof(head), priv, (size_t)len);
-	return sizeof(head) + (size_t)len;
-}
-
-bool hu_head_get(const void *from, size_t len, struct hu_head *head)
-{
-	if (len < sizeof(*head))
-		return false;
-	memcpy(head, from, sizeof(*head));
-	return head->private_size <= HU_MAX_PRIVATE && head->private_size <= len - sizeof(*head);
-}
-
-/* ---- pairing --------------------------------------------------------------------------------------------------------------------------------- */
-
-int hu_pair(struct hu_ep *ep, const struct sockaddr_storage *host, uint32_t number)
-{
-	struct sockaddr_storage name = *host;
-	const struct hd_qp_attr attr = { .to = (struct sockaddr *)&name,
-					 .rnr_timer_us = 10000,
-					 .rnr_retry = 7, /* uDAPL knows no receiver that is not ready */
-					 .timeout_ms = PATIENCE_MS };
-
-	hd_name_set_number((struct sockaddr *)&name, number);
-	return hd_ep_pair(ep->ep, &attr);
-}
-
-int hu_line_open(struct hu_object *owner, struct hd_ep **out)
-{
-	const struct hd_ep_attr attr = {
-		.type = HD_EP_MSG, .policy = HD_EP_NUMBERED, .evq = owner->ia->events, .owner = owner
-	};
-
-	return hd_ep_open(owner->ia->node, &attr, out);
-}
-
-void hu_line_close(struct hu_ep *ep)
-{
-	if (ep->line)
-		hd_ep_close(ep->line);
-	ep->line = NULL;
-	ep->todo = 0;
-}
+#define MOVES 16 /* of a request, from service to service */
 
 /* ---- what has happened ------------------------------------------------------------------------------------------------------------------------- */
-
-static void connect_tell(struct hu_ep *ep, DAT_EVENT_NUMBER number)
-{
-	DAT_EVENT event = { .event_number = number };
-
-	event.event_data.connect_event_data =
-		(DAT_CONNECTION_EVENT_DATA){ .ep_handle = ep,
-					     .private_data_size = (DAT_COUNT)ep->priv_len,
-					     .private_data = ep->priv_len ? ep->priv : NULL };
-	hu_notify(ep->o.ia, ep->connect, &event);
-}
-
-void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why)
-{
-	bool broke = why == DAT_CONNECTION_EVENT_BROKEN;
-
-	ep->state = DAT_EP_STATE_DISCONNECTED;
-	/* the other end hears why before what it has sent comes back to it; its being first is no error */
-	if (ep->line && !hd_ep_disconnect_for(ep->line, broke ? HU_WORD_BROKEN : 0))
-		hu_count(ep->o.ia, DCNT_IA_CM_DREQ_TX);
-	hd_ep_fail(ep->ep); /* what is posted is flushed before the program hears of it */
-	if (why != DAT_CONNECTION_EVENT_PEER_REJECTED)
-		ep->priv_len = 0;
-	connect_tell(ep, why);
-}
 
 static void establish(struct hu_ep *ep)
 {
 	ep->state = DAT_EP_STATE_CONNECTED;
 	hu_marks_arm(ep);
-	connect_tell(ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	hu_line_tell(ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
 static void connect_answered(struct hu_ep *ep)
@@ -232,7 +153,7 @@ static bool is_handed_on(struct hu_ep *ep, const struct hd_event *event)
 	       hu_head_get(event->data, event->len, &ep->other);
 }
 
-static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
+void hu_ep_happened(struct hu_ep *ep, const struct hd_event *event)
 {
 	switch (event->code) {
 	case HD_EV_ANSWER:
@@ -265,18 +186,6 @@ static void happened_to_ep(struct hu_ep *ep, const struct hd_event *event)
 	hd_deferred_post(ep->o.ia->node, &ep->deferred);
 }
 
-void hu_happened(void *ia, const struct hd_event *event)
-{
-	struct hu_object *owner = event->owner;
-
-	if (owner->type == DAT_HANDLE_TYPE_EP)
-		happened_to_ep((struct hu_ep *)owner, event);
-	else if (owner->type == HU_TYPE_HANDSHAKE)
-		hu_ud_happened((struct hu_handshake *)owner, event);
-	else if (event->code == HD_EV_REQUEST)
-		hu_requested((struct hu_sp *)owner, event);
-}
-
 /* ---- asking --------------------------------------------------------------------------------------------------------------------------------------- */
 
 static DAT_RETURN check_address(const struct sockaddr *to)
@@ -301,34 +210,6 @@ static DAT_RETURN check_address(const struct sockaddr *to)
 			       : DAT_SUCCESS;
 	}
 	return hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
-}
-
-void hu_address_copy(struct sockaddr_storage *to, const struct sockaddr *from)
-{
-	memset(to, 0, sizeof(*to));
-	memcpy(to, from,
-	       from->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
-}
-
-int hu_dial(struct hd_ep *line, const struct hu_ep *ep, const struct hu_call *call)
-{
-	char body[HD_CM_DATA];
-	struct hd_connect_args args = { .to = call->to,
-					.space = HU_SPACE,
-					.number = call->qualifier,
-					.confirms = true,
-					.timeout_ms = call->timeout == DAT_TIMEOUT_INFINITE
-							      ? 0
-							      : (uint32_t)hu_timeout_ms(call->timeout),
-					.data = { .data = body } };
-
-	args.data.len = hu_head_put(ep, call->priv, call->priv_len, body);
-	return hd_ep_connect(line, &args);
-}
-
-DAT_RETURN hu_dial_error(int rc)
-{
-	return rc == -EINVAL ? hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED) : hu_errno(rc);
 }
 
 /* With the lock. */

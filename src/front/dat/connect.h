@@ -32,6 +32,9 @@ int hu_pair(struct hu_ep *ep, const struct sockaddr_storage *host, uint32_t numb
 int hu_line_open(struct hu_object *owner, struct hd_ep **out);
 int hu_dial(struct hd_ep *line, const struct hu_ep *ep, const struct hu_call *call);
 
+/* hu_line_tell: the program, of the connection, with the private data. */
+void hu_line_tell(struct hu_ep *ep, DAT_EVENT_NUMBER number);
+
 /* hu_dial_error: what its refusal is to the program. hu_address_copy: an address of either family. */
 DAT_RETURN hu_dial_error(int rc);
 void hu_address_copy(struct sockaddr_storage *to, const struct sockaddr *from);

@@ -10,6 +10,35 @@
  *
  * Errors: a DAT_RETURN with the subtype that the specification names, nothing posted, nothing changed. Threads: every object may be used
  * by any thread; all state is under the lock of the IA's node (hu_enter), but what says otherwise.
+ *
+ * The files, lowest first: each calls those above it in this list alone (ci/rooms).
+ *
+ *	counters.c   how often what has happened
+ *	object.c     what handles have in common, and the engine's words in uDAPL's
+ *	pz.c         protection zones
+ *	lmr.c        regions, and segments of operations
+ *	cno.c        consumer notification objects
+ *	evd.c        dispatchers, and what is told by them
+ *	ep_attr.c    what endpoints may be like,
+ *	ep_query.c   and are
+ *	post.c       requests and receives
+ *	rmr.c        windows
+ *	line.c       what carries a connection, and its end
+ *	watermark.c  buffers that an endpoint has taken
+ *	ud.c         datagrams
+ *	connect.c    connections
+ *	event.c      what completions mean
+ *	evd_read.c   dispatchers, as programs read them
+ *	ep.c         endpoints
+ *	ep_modify.c  that become others
+ *	srq.c        shared receive queues
+ *	sp.c         service points,
+ *	csp.c        those of socket addresses
+ *	cr.c         requests that come to them
+ *	ia.c         adapters
+ *	ia_query.c   what they are like
+ *	ext.c        the InfiniBand extensions
+ *	provider.c   what libdat2 finds
  */
 #ifndef HEDDLE_FRONT_DAT_FRONT_H
 #define HEDDLE_FRONT_DAT_FRONT_H
@@ -101,6 +130,7 @@ struct hu_ia {
 		async; /* of another IA where the program wished that; NULL: errors go where others' do, hu_notify_async */
 	struct sockaddr_storage addr;
 	char name[DAT_NAME_MAX_LENGTH]; /* by which it was opened */
+	bool thread_safe;		/* and as that */
 	uint32_t next_zone;
 	bool closing; /* who waits is sent away */
 	/* threads in dat_evd_wait and dat_cno_wait, which touch nothing of the IA after they have left; a mutex of their own, taken last */
@@ -146,11 +176,13 @@ void *hu_begin(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub, 
 /* hu_waiters_add: one thread more that waits for events, or (by -1) less. Without the lock. */
 void hu_waiters_add(struct hu_ia *ia, int by);
 
-/* hu_ia_open_by: dat_ia_open by this provider. hu_is_thread_safe: is it the one that is found as that? */
-DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, const char *name, DAT_COUNT qlen,
+/*
+ * hu_ia_open_by: dat_ia_open by this provider. hu_found_by_name: the provider that dat_ib_open_query finds, by a name alone; provider.c, which is
+ * above all, says it as soon as libdat2 knows us, and never again another.
+ */
+DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, bool thread_safe, const char *name, DAT_COUNT qlen,
 			 DAT_EVD_HANDLE *async, DAT_IA_HANDLE *out);
-bool hu_is_thread_safe(const DAT_PROVIDER *provider);
-const DAT_PROVIDER *hu_provider_found(void); /* by a name alone: dat_ib_open_query */
+extern const DAT_PROVIDER *hu_found_by_name;
 
 /* ---- protection zones and memory ------------------------------------------------------------------------------------------------- */
 
@@ -262,9 +294,8 @@ void hu_notify_async(struct hu_ia *ia, DAT_EVENT_NUMBER number, void *object, DA
 /* hu_evd_watch: tell the CNO, if there is one and the EVD is enabled, of what comes next. With the lock. */
 void hu_evd_watch(struct hu_evd *evd);
 
-/* hu_event_fill: what a completion means; false: to nobody any more. With the lock. hu_event_tells: hd_cq_attr.tells of EVDs. */
+/* hu_event_fill: what a completion means; false: to nobody any more. With the lock. */
 bool hu_event_fill(struct hu_evd *evd, const struct hd_cqe *e, DAT_EVENT *out);
-bool hu_event_tells(void *arg, const struct hd_cqe *e);
 
 /* hd_cqe.tag of requests: the operation (DAT_DTOS or DAT_IB_DTOS), and whether its completion notifies nobody. */
 #define HU_TAG_OPERATION 0xffff
@@ -371,8 +402,14 @@ struct hu_ep {
 	uint64_t counts[DCNT_EP_ALL_COUNTERS];
 };
 
-/* hu_happened: hd_evq_open_told's of an IA. hu_ep_work: the deferred work of an endpoint. hu_ep_part: it is connected no longer. With the lock. */
-void hu_happened(void *ia, const struct hd_event *event);
+/* hu_ep_of: the endpoint behind hd_cqe.ep; NULL: it is gone. With the lock. */
+static inline struct hu_ep *hu_ep_of(const struct hu_ia *ia, uint32_t index)
+{
+	return index < ia->ep_size ? ia->eps[index] : NULL;
+}
+
+/* hu_ep_happened: to its connection. hu_ep_work: the deferred work of an endpoint. hu_ep_part: it is connected no longer. With the lock. */
+void hu_ep_happened(struct hu_ep *ep, const struct hd_event *event);
 void hu_ep_work(struct hd_deferred *deferred);
 void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why);
 

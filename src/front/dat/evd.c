@@ -13,12 +13,26 @@
 
 /* ---- life -------------------------------------------------------------------------------------------------------------------------- */
 
+/* Who is told of a receive is said by the endpoint, or if that asks for it, by the sender; of a request, by whoever posted it. */
+static bool evd_tells(void *arg, const struct hd_cqe *e)
+{
+	const struct hu_evd *evd = arg;
+	const struct hu_ep *ep;
+
+	if (e->err || !e->flags)
+		return true;
+	if (!(e->flags & HD_C_RECV))
+		return !(e->tag & HU_TAG_QUIET);
+	ep = hu_ep_of(evd->o.ia, e->ep);
+	if (ep && ep->attr.recv_completion_flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+		return e->flags & HD_C_SOLICITED;
+	return !(e->flags & HD_C_CLAIM); /* the mark of a quiet receive: post.c */
+}
+
 DAT_RETURN hu_evd_make(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags, struct hu_evd **out)
 {
 	struct hu_evd *evd = hu_make(ia, DAT_HANDLE_TYPE_EVD, sizeof(*evd));
-	struct hd_cq_attr attr = {
-		.size = (uint32_t)qlen, .waitable = true, .tells = hu_event_tells, .arg = evd
-	};
+	struct hd_cq_attr attr = { .size = (uint32_t)qlen, .waitable = true, .tells = evd_tells, .arg = evd };
 	int rc;
 
 	if (!evd)

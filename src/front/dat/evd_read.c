@@ -4,7 +4,6 @@
 #include "front/dat/dat_front.h"
 
 #include <errno.h>
-#include <limits.h>
 
 /* The oldest event; false: there is none. With the lock. */
 static bool evd_read_take(struct hu_evd *evd, DAT_EVENT *event)
@@ -111,13 +110,6 @@ static DAT_RETURN end_wait(struct hu_evd *evd, int why, DAT_EVENT *event, DAT_CO
 	*more = (DAT_COUNT)hd_cq_count(evd->cq);
 	hu_leave(evd->o.ia);
 	return rc;
-}
-
-int hu_timeout_ms(DAT_TIMEOUT us)
-{
-	if (us == DAT_TIMEOUT_INFINITE)
-		return -1;
-	return us / 1000 + (us % 1000 != 0) > INT_MAX ? INT_MAX : (int)(us / 1000 + (us % 1000 != 0));
 }
 
 static bool is_sent_away(const struct hu_evd *evd)

@@ -7,27 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static struct hu_ep *ep_of(const struct hu_ia *ia, uint32_t index)
-{
-	return index < ia->ep_size ? ia->eps[index] : NULL;
-}
-
-/* Who is told of a receive is said by the endpoint, or if that asks for it, by the sender; of a request, by whoever posted it. */
-bool hu_event_tells(void *arg, const struct hd_cqe *e)
-{
-	const struct hu_evd *evd = arg;
-	const struct hu_ep *ep;
-
-	if (e->err || !e->flags)
-		return true;
-	if (!(e->flags & HD_C_RECV))
-		return !(e->tag & HU_TAG_QUIET);
-	ep = ep_of(evd->o.ia, e->ep);
-	if (ep && ep->attr.recv_completion_flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
-		return e->flags & HD_C_SOLICITED;
-	return !(e->flags & HD_C_CLAIM); /* the mark of a quiet receive: post.c */
-}
-
 /* ---- status ------------------------------------------------------------------------------------------------------------------------- */
 
 static DAT_DTO_COMPLETION_STATUS received_status(enum hd_status err)
@@ -175,7 +154,7 @@ bool hu_event_fill(struct hu_evd *evd, const struct hd_cqe *e, DAT_EVENT *out)
 		free(e->ctx);
 		return true;
 	}
-	ep = ep_of(evd->o.ia, e->ep);
+	ep = hu_ep_of(evd->o.ia, e->ep);
 	if (!ep)
 		return false;
 	*out = (DAT_EVENT){ .event_number = DAT_DTO_COMPLETION_EVENT, .evd_handle = evd };

@@ -112,6 +112,8 @@ static DAT_RETURN ext_send_datagram(DAT_EP_HANDLE ep, va_list args)
 
 /* ---- looking at an adapter that is not open ------------------------------------------------------------------------------------------------ */
 
+const DAT_PROVIDER *hu_found_by_name;
+
 /* libdat2 has found us by the adapter's name. Until dat_ib_close_query. */
 static DAT_RETURN open_query(va_list args)
 {
@@ -125,7 +127,7 @@ static DAT_RETURN open_query(va_list args)
 
 	if (!out)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
-	rc = hu_ia_open_by(hu_provider_found(), "heddle", 0, &async, &ia);
+	rc = hu_ia_open_by(hu_found_by_name, false, "heddle", 0, &async, &ia);
 	if (rc)
 		return rc;
 	rc = hu_ia_query(ia, NULL, ia_mask, ia_attr, provider_mask, provider_attr);

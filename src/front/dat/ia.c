@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Interface adapters: dat_ia_open, dat_ia_close. An IA is a node of the engine. */
-#include "front/dat/dat_front.h"
+#include "front/dat/connect.h"
+#include "front/dat/ud.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,19 @@ static DAT_RETURN find_async(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *h
 	return rc;
 }
 
+/* hd_evq_open_told's: whose it is, is told. */
+static void ia_happened(void *ia, const struct hd_event *event)
+{
+	struct hu_object *owner = event->owner;
+
+	if (owner->type == DAT_HANDLE_TYPE_EP)
+		hu_ep_happened((struct hu_ep *)owner, event);
+	else if (owner->type == HU_TYPE_HANDSHAKE)
+		hu_ud_happened((struct hu_handshake *)owner, event);
+	else if (event->code == HD_EV_REQUEST)
+		hu_requested((struct hu_sp *)owner, event);
+}
+
 static DAT_RETURN open_up(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *async)
 {
 	const struct hd_node_attr attr = { .front = "dat", .locked = true, .serve = true };
@@ -52,7 +66,7 @@ static DAT_RETURN open_up(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *asyn
 
 	if (rc)
 		return rc;
-	rc = hu_errno(hd_evq_open_told(hu_happened, ia, &ia->events));
+	rc = hu_errno(hd_evq_open_told(ia_happened, ia, &ia->events));
 	if (!rc) {
 		hd_node_lock(ia->node);
 		find_address(ia);
@@ -66,7 +80,7 @@ static DAT_RETURN open_up(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE *asyn
 	return rc;
 }
 
-DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, const char *name, DAT_COUNT qlen,
+DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, bool thread_safe, const char *name, DAT_COUNT qlen,
 			 DAT_EVD_HANDLE *async, DAT_IA_HANDLE *out)
 {
 	struct hu_ia *ia;
@@ -84,6 +98,7 @@ DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, const char *name, DAT_COU
 	ia->o = (struct hu_object){
 		.provider = provider, .magic = HU_MAGIC, .type = DAT_HANDLE_TYPE_IA, .ia = ia
 	};
+	ia->thread_safe = thread_safe;
 	(void)snprintf(ia->name, sizeof(ia->name), "%s", name);
 	pthread_mutex_init(&ia->mutex, NULL);
 	pthread_cond_init(&ia->left, NULL);
@@ -158,15 +173,6 @@ static bool ia_is_in_use(const struct hu_ia *ia)
 		if (!ia->async || o != &ia->async->o)
 			return true;
 	return false;
-}
-
-void hu_waiters_add(struct hu_ia *ia, int by)
-{
-	pthread_mutex_lock(&ia->mutex);
-	ia->waiters += by;
-	if (!ia->waiters)
-		pthread_cond_broadcast(&ia->left);
-	pthread_mutex_unlock(&ia->mutex);
 }
 
 /* Those who wait for events are told to leave: DAT_ABORT, or of a CNO no EVD. With the lock. */

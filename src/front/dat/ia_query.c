@@ -76,7 +76,7 @@ static void fill_provider(const struct hu_ia *ia, DAT_PROVIDER_ATTR *a)
 		.iov_ownership_on_return = DAT_IOV_CONSUMER, /* it is read before the call returns */
 		.dat_qos_supported = DAT_QOS_BEST_EFFORT,
 		.completion_flags_supported = (DAT_COMPLETION_FLAGS)0x1f,
-		.is_thread_safe = hu_is_thread_safe(ia->o.provider) ? DAT_TRUE : DAT_FALSE,
+		.is_thread_safe = ia->thread_safe ? DAT_TRUE : DAT_FALSE,
 		.max_private_data_size = HU_MAX_PRIVATE,
 		.supports_multipath = DAT_FALSE,
 		.ep_creator = DAT_PSP_CREATES_EP_IFASKED,

@@ -5,6 +5,7 @@
 #include "front/dat/dat_front.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,13 @@ DAT_RETURN hu_errno(int rc)
 	}
 }
 
+int hu_timeout_ms(DAT_TIMEOUT us)
+{
+	if (us == DAT_TIMEOUT_INFINITE)
+		return -1;
+	return us / 1000 + (us % 1000 != 0) > INT_MAX ? INT_MAX : (int)(us / 1000 + (us % 1000 != 0));
+}
+
 void *hu_begin(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub, DAT_RETURN *rc)
 {
 	struct hu_object *o = handle;
@@ -40,6 +48,15 @@ void *hu_begin(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub, 
 	else if (hu_unlikely(!hu_enter(o->ia)))
 		*rc = HU_DEAD;
 	return hu_unlikely(*rc) ? NULL : o;
+}
+
+void hu_waiters_add(struct hu_ia *ia, int by)
+{
+	pthread_mutex_lock(&ia->mutex);
+	ia->waiters += by;
+	if (!ia->waiters)
+		pthread_cond_broadcast(&ia->left);
+	pthread_mutex_unlock(&ia->mutex);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------------------- */

@@ -31,23 +31,13 @@ static DAT_PROVIDER providers[2] = {
 static DAT_RETURN open_unsafe(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
 			      DAT_IA_HANDLE *out)
 {
-	return hu_ia_open_by(&providers[DAT_FALSE], name, qlen, async, out);
+	return hu_ia_open_by(&providers[DAT_FALSE], false, name, qlen, async, out);
 }
 
 static DAT_RETURN open_safe(const DAT_NAME_PTR name, DAT_COUNT qlen, DAT_EVD_HANDLE *async,
 			    DAT_IA_HANDLE *out)
 {
-	return hu_ia_open_by(&providers[DAT_TRUE], name, qlen, async, out);
-}
-
-bool hu_is_thread_safe(const DAT_PROVIDER *provider)
-{
-	return provider == &providers[DAT_TRUE];
-}
-
-const DAT_PROVIDER *hu_provider_found(void)
-{
-	return &providers[DAT_FALSE];
+	return hu_ia_open_by(&providers[DAT_TRUE], true, name, qlen, async, out);
 }
 
 HU_PUBLIC __typeof__(*(DAT_PROVIDER_INIT_FUNC)0) dat_provider_init;
@@ -62,6 +52,7 @@ void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
 	static char names[2][DAT_NAME_MAX_LENGTH];
 	bool safe = info->is_thread_safe == DAT_TRUE;
 
+	hu_found_by_name = &providers[DAT_FALSE];
 	(void)snprintf(names[safe], sizeof(names[safe]), "%s", info->ia_name);
 	providers[safe].device_name = names[safe];
 	(void)dat_registry_add_provider(&providers[safe], info);

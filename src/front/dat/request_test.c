@@ -29,7 +29,7 @@ static void rig_open(struct rig *r)
 	static const DAT_PROVIDER provider;
 
 	r->async = DAT_HANDLE_NULL;
-	assert_int_equal(hu_ia_open_by(&provider, "heddle", 8, &r->async, &r->ia), DAT_SUCCESS);
+	assert_int_equal(hu_ia_open_by(&provider, false, "heddle", 8, &r->async, &r->ia), DAT_SUCCESS);
 	assert_int_equal(hu_evd_create(r->ia, 64, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &r->evd), DAT_SUCCESS);
 	assert_int_equal(hu_psp_create_any(r->ia, &r->qualifier, r->evd, DAT_PSP_CONSUMER_FLAG, &r->psp),
 			 DAT_SUCCESS);

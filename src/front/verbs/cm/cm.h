@@ -15,6 +15,29 @@
  * All ids live in one context of heddle1, but for those with native addresses of heddle0, which have another; they are opened when they are
  * first needed and never closed. Locks: hv_cm_lock protects ids, and is taken
  * before a node's; it is held in no call that waits.
+ *
+ * The files, lowest first: each calls those above it in this list alone (ci/rooms).
+ *
+ *	lock.c     the lock of ids, and how functions answer
+ *	name.c     addresses
+ *	head.c     what the ends say in front of the private data,
+ *	ece.c      and of enhanced connection establishment
+ *	device.c   the device
+ *	channel.c  event channels
+ *	qp.c       queue pairs
+ *	group.c    multicast groups that have been joined
+ *	id.c       ids
+ *	request.c  a request becomes one
+ *	event.c    what the engine's events mean
+ *	read.c     reading them, and synchronous calls
+ *	addr.c     addresses and routes are resolved
+ *	option.c   options
+ *	connect.c  the calling side
+ *	listen.c   the called side
+ *	mcast.c    joining groups
+ *	ep.c       all of it in one call
+ *	info.c     names of hosts
+ *	entry.c    what the linker finds
  */
 #ifndef HEDDLE_FRONT_VERBS_CM_H
 #define HEDDLE_FRONT_VERBS_CM_H
@@ -53,11 +76,15 @@ struct hv_cm_event {
 	uint8_t data[HD_CM_DATA];
 };
 
-/* hv_cm_channel_put: one user less; the last one frees it. hv_cm_post: an event of the front's own, for an id. 0, or -ENOMEM. */
+/*
+ * hv_cm_channel_get: one user more, for a thread that is about to wait; false: it has been destroyed. hv_cm_channel_put: one less; the last one frees
+ * it. hv_cm_post: an event of the front's own, for an id. 0, or -ENOMEM.
+ */
+bool hv_cm_channel_get(struct hv_cm_channel *channel);
 void hv_cm_channel_put(struct hv_cm_channel *channel);
 int hv_cm_post(struct hv_id *id, enum rdma_cm_event_type type, int status, void *ctx);
 
-/* hv_cm_event_make: what an engine's event means to the program, filled in; false: nothing, it is to be dropped. No lock is held. */
+/* hv_cm_event_make (event.c): what an engine's event means to the program, filled in; false: nothing, it is to be dropped. No lock is held. */
 bool hv_cm_event_make(struct hv_cm_event *ev);
 
 /* ---- what one end tells the other ------------------------------------------------------------------------------------------ */
@@ -111,7 +138,13 @@ struct hv_listener {
 	int users; /* the listening id, and requests */
 };
 
-struct hv_group; /* cm/mcast.c */
+struct hv_group { /* one that an id has joined */
+	struct hv_group *next;
+	union ibv_gid gid;
+	void *context;
+	bool sends_only;
+	struct ibv_qp *attached;
+};
 
 struct hv_id {
 	struct rdma_cm_id pub;
@@ -217,6 +250,8 @@ void hv_cm_av(const struct hv_id *id, const struct sockaddr *to, struct ibv_ah_a
 int hv_cm_qp_connect(struct hv_id *id);
 void hv_cm_qp_fail(struct hv_id *id);
 
+uint32_t hv_cm_psn(void); /* a random packet sequence number */
+
 /* hv_cm_depth: how many reads and atomic operations a queue pair of the id's device takes on. */
 uint8_t hv_cm_depth(const struct hv_id *id);
 
@@ -245,8 +280,6 @@ int hv_sockaddr_ip(const struct sockaddr *addr, struct sockaddr_storage *out);
 
 /* ---- what both sides of a connection use, cm/connect.c ------------------------------------------------------------------------------ */
 
-uint32_t hv_cm_psn(void); /* a random packet sequence number */
-
 /* hv_cm_data_fits: has it (NULL: it has none) private data, of at most so many bytes? */
 bool hv_cm_data_fits(const struct rdma_conn_param *param, size_t most);
 
@@ -264,10 +297,25 @@ int hv_id_set_path(struct hv_id *id, const void *data, size_t len);
 uint64_t hv_ece_word(const struct ibv_ece *ece);
 struct ibv_ece hv_ece_of(uint64_t word);
 
-/* ---- calls of one file that another makes ----------------------------------------------------------------------------------------------- */
+/* ---- groups, cm/group.c ----------------------------------------------------------------------------------------------------------------- */
 
-void hv_id_leave_groups(struct hv_id *id);			      /* cm/mcast.c */
-bool hv_group_joined(struct hv_cm_event *ev);			      /* cm/mcast.c: fills the event */
-bool hv_id_requested(struct hv_cm_event *ev, struct hv_id *listener); /* cm/listen.c: the same */
+/* hv_group_joined: the program reads of it; fills the event. False: it has left. hv_group_leave: the group of this GID, NULL: any. False: there is none. */
+bool hv_group_joined(struct hv_cm_event *ev);
+bool hv_group_leave(struct hv_id *id, const union ibv_gid *gid);
+void hv_id_leave_groups(struct hv_id *id);
+
+/* ---- requests, cm/request.c ------------------------------------------------------------------------------------------------------------- */
+
+/* hv_id_requested: the event gets an id for the request. False: it is turned away. */
+bool hv_id_requested(struct hv_cm_event *ev, struct hv_id *listener);
+
+/* hv_request_is_wanted: does a queue pair of the listener's fit what asks? */
+bool hv_request_is_wanted(const struct hv_id *listener, const struct hv_head *head);
+
+/*
+ * hv_request_foresee: what the answer will say unless it is told otherwise: what was asked for, as far as it goes. Programs move a queue pair of
+ * their own to RTS by it before they accept.
+ */
+void hv_request_foresee(struct hv_id *id);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define DATA_CONNECT 56
 #define DATA_CONNECT_NATIVE 92
@@ -15,14 +14,6 @@
 #define RETRIES 7	/* as often as 3 bits can say: for messages without a receive, for ever */
 
 /* ---- what both sides use ---------------------------------------------------------------------------------------------------- */
-
-uint32_t hv_cm_psn(void)
-{
-	uint32_t psn = 0;
-
-	getrandom(&psn, sizeof(psn), 0);
-	return psn & 0xffffff;
-}
 
 bool hv_cm_data_fits(const struct rdma_conn_param *param, size_t most)
 {

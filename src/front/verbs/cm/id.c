@@ -1,29 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Identifiers: rdma_create_id(3), rdma_destroy_id(3), rdma_migrate_id(3), rdma_set_option(3), and waiting of synchronous ones. */
+/* Identifiers: rdma_create_id(3), rdma_destroy_id(3), rdma_migrate_id(3). */
 #include "base/lock.h"
 #include "front/verbs/cm/cm.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LONGEST_ACK_TIMEOUT 31 /* 5 bits of the queue pair's attribute */
-
-struct hd_lock hv_cm_lock;
-
-__attribute__((constructor)) static void id_cm_lock_init(void)
-{
-	hd_lock_init(&hv_cm_lock, HD_LOCK_OUTER);
-}
-
-int hv_cm_ret(int rc)
-{
-	if (rc >= 0)
-		return 0;
-	errno = -rc;
-	return -1;
-}
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */
 
@@ -142,6 +125,13 @@ static void service_give(struct hv_id *id)
 	hd_lock_give(&hv_cm_lock);
 }
 
+void hv_id_release(struct hv_id *id)
+{
+	if (id->pub.event)
+		rdma_ack_cm_event(id->pub.event);
+	id->pub.event = NULL;
+}
+
 HV_PUBLIC int rdma_destroy_id(struct rdma_cm_id *pub)
 {
 	struct hv_id *id = hv_id_of(pub);
@@ -159,32 +149,6 @@ HV_PUBLIC int rdma_destroy_id(struct rdma_cm_id *pub)
 	free(id->wanted);
 	free(id);
 	return 0;
-}
-
-/* ---- synchronous ids ---------------------------------------------------------------------------------------------------------- */
-
-void hv_id_release(struct hv_id *id)
-{
-	if (id->pub.event)
-		rdma_ack_cm_event(id->pub.event);
-	id->pub.event = NULL;
-}
-
-int hv_id_wait(struct hv_id *id, bool sync)
-{
-	const struct rdma_cm_event *e;
-
-	if (!sync)
-		return 0;
-	hv_id_release(id);
-	if (rdma_get_cm_event(id->pub.channel, &id->pub.event))
-		return -1;
-	e = id->pub.event;
-	if (e->event == RDMA_CM_EVENT_REJECTED)
-		return hv_cm_ret(-ECONNREFUSED);
-	if (e->status > 0)
-		return hv_cm_ret(-EPROTO); /* a code of InfiniBand's */
-	return hv_cm_ret(e->status);
 }
 
 /* ---- other channels ------------------------------------------------------------------------------------------------------------ */
@@ -232,58 +196,7 @@ HV_PUBLIC int rdma_migrate_id(struct rdma_cm_id *pub, struct rdma_event_channel 
 	return hv_cm_ret(rc);
 }
 
-/* ---- options and names ----------------------------------------------------------------------------------------------------------- */
-
-static int set_flag(bool *flag, const void *optval, size_t optlen)
-{
-	int value;
-
-	if (optlen != sizeof(value))
-		return -EINVAL;
-	memcpy(&value, optval, sizeof(value));
-	*flag = value != 0;
-	return 0;
-}
-
-static int set_id_option(struct hv_id *id, int optname, const void *optval, size_t optlen)
-{
-	const uint8_t *byte = optval;
-
-	switch (optname) {
-	case RDMA_OPTION_ID_TOS:
-		if (optlen != sizeof(*byte))
-			return -EINVAL;
-		id->tos = *byte;
-		return 0;
-	case RDMA_OPTION_ID_REUSEADDR:
-		return set_flag(&id->reuse, optval, optlen);
-	case RDMA_OPTION_ID_AFONLY:
-		if (id->state != HV_ID_IDLE)
-			return -EINVAL;
-		return set_flag(&id->af_only, optval, optlen);
-	case RDMA_OPTION_ID_ACK_TIMEOUT:
-		if (optlen != sizeof(*byte) || *byte > LONGEST_ACK_TIMEOUT || hv_id_is_datagram(id))
-			return -EINVAL;
-		id->ack_timeout = *byte;
-		id->has_ack_timeout = true;
-		return 0;
-	default:
-		return -ENOSYS;
-	}
-}
-
-HV_PUBLIC int rdma_set_option(struct rdma_cm_id *pub, int level, int optname, void *optval, size_t optlen)
-{
-	struct hv_id *id = hv_id_of(pub);
-
-	if (!pub || !optval)
-		return hv_cm_ret(-EINVAL);
-	if (level == RDMA_OPTION_ID)
-		return hv_cm_ret(set_id_option(id, optname, optval, optlen));
-	if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH)
-		return hv_cm_ret(hv_id_set_path(id, optval, optlen));
-	return hv_cm_ret(-ENOSYS);
-}
+/* ---- ports ----------------------------------------------------------------------------------------------------------- */
 
 static __be16 id_port_of(const struct sockaddr *addr)
 {

@@ -7,10 +7,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define ACK_TIMEOUT 17 /* 4.096 us << 17, half a second: one more than the packet lifetime of the path */
 
 /* ---- attributes, rdma_init_qp_attr(3) -------------------------------------------------------------------------------------- */
+
+uint32_t hv_cm_psn(void)
+{
+	uint32_t psn = 0;
+
+	getrandom(&psn, sizeof(psn), 0);
+	return psn & 0xffffff;
+}
 
 static int attr_init(const struct hv_id *id, struct ibv_qp_attr *attr)
 {

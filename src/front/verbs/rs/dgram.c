@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Datagram rsockets: their names, what they send and receive. */
+/* Datagram rsockets: their names, their queue pair, and what has come there. */
 #include "front/verbs/rs/dgram.h"
 #include "base/clock.h"
 #include "front/verbs/ops.h"
@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEND (UINT64_C(1) << 63)       /* in wr_id: a send, whose number is in the lower half */
-#define FROM_BLOCK (UINT64_C(1) << 62) /* it had a block */
 #define MOST_RECEIVES 4096
 
 /* ---- life --------------------------------------------------------------------------------------------------------------------- */
@@ -27,14 +25,9 @@ int rs_dgram_open(struct rs *rs)
 	return 0;
 }
 
-static char *dgram_block_at(const struct rs *rs, uint32_t block)
+int rs_dgram_post_receive(struct rs *rs, uint32_t block)
 {
-	return rs->mem + (size_t)block * RS_DGRAM_BLOCK;
-}
-
-static int post_receive(struct rs *rs, uint32_t block)
-{
-	struct ibv_sge sge = { (uintptr_t)dgram_block_at(rs, block), RS_DGRAM_BLOCK, rs->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)rs_dgram_block_at(rs, block), RS_DGRAM_BLOCK, rs->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = block, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return -hv_post_recv(rs->dgram->qp, &wr, &bad);
@@ -105,7 +98,7 @@ static int dgram_equip(struct rs *rs)
 	if (!rc)
 		rc = dgram_qp_open(rs, &ctx->pub.context);
 	for (uint32_t i = 0; !rc && i < rs->rposts; i++)
-		rc = post_receive(rs, i);
+		rc = rs_dgram_post_receive(rs, i);
 	return rc;
 }
 
@@ -196,22 +189,6 @@ static int name_it(struct rs *rs, struct sockaddr *name)
 	return errno == EADDRINUSE && rs->opt.reuse ? dgram_inherit(rs, name) : -errno;
 }
 
-int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr)
-{
-	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->family };
-	int rc;
-
-	if (rs->cq)
-		return addr ? -EINVAL : 0;
-	rc = name_it(rs, addr ? (struct sockaddr *)(uintptr_t)addr : (struct sockaddr *)&any);
-	if (rc || rs->cq) /* another thread was faster, while the lock was given up */
-		return rc ? rc : -EINVAL;
-	rc = dgram_equip(rs);
-	if (rc)
-		rs_unequip(rs);
-	return rc;
-}
-
 /* What the id stands for goes before the queue pair, so that nobody is told of it any more. */
 void rs_dgram_close(struct rs *rs)
 {
@@ -223,6 +200,24 @@ void rs_dgram_close(struct rs *rs)
 	rs->dgram->qp = NULL;
 	free(rs->senders);
 	rs->senders = NULL;
+}
+
+int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr)
+{
+	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->family };
+	int rc;
+
+	if (rs->cq)
+		return addr ? -EINVAL : 0;
+	rc = name_it(rs, addr ? (struct sockaddr *)(uintptr_t)addr : (struct sockaddr *)&any);
+	if (rc || rs->cq) /* another thread was faster, while the lock was given up */
+		return rc ? rc : -EINVAL;
+	rc = dgram_equip(rs);
+	if (rc) {
+		rs_dgram_close(rs);
+		rs_unequip(rs);
+	}
+	return rc;
 }
 
 int rs_dgram_connect(struct rs *rs, const struct sockaddr *addr)
@@ -249,9 +244,9 @@ static void arrived(struct rs *rs, const struct ibv_wc *wc)
 	struct rs_dest *from = NULL;
 
 	if (wc->status == IBV_WC_SUCCESS && wc->byte_len >= HV_GRH + RS_DGRAM_HEAD)
-		from = rs_dest_from(rs, wc, dgram_block_at(rs, block));
+		from = rs_dest_from(rs, wc, rs_dgram_block_at(rs, block));
 	if (!from || (rs_dgram_peer(rs) && !rs_dest_is_peer(rs, from))) {
-		(void)post_receive(rs, block);
+		(void)rs_dgram_post_receive(rs, block);
 		return;
 	}
 	rs->arrived[place] = (struct rs_arrived){ block, (uint32_t)(wc->byte_len - HV_GRH - RS_DGRAM_HEAD) };
@@ -261,12 +256,12 @@ static void arrived(struct rs *rs, const struct ibv_wc *wc)
 
 static void completed(struct rs *rs, const struct ibv_wc *wc)
 {
-	if (!(wc->wr_id & SEND)) {
+	if (!(wc->wr_id & RS_DGRAM_SEND)) {
 		arrived(rs, wc);
 		return;
 	}
 	rs->done = (uint32_t)wc->wr_id + 1;
-	if (wc->wr_id & FROM_BLOCK)
+	if (wc->wr_id & RS_DGRAM_FROM_BLOCK)
 		rs->sfree++;
 }
 
@@ -287,143 +282,4 @@ void rs_dgram_step(struct rs *rs)
 bool rs_dgram_may_send(const struct rs *rs)
 {
 	return !rs->cq || (!rs->dgram->asking && rs->sfree && rs->sent - rs->done < rs->sq);
-}
-
-/* ---- sending ---------------------------------------------------------------------------------------------------------------------- */
-
-static int dgram_post(struct rs *rs, const struct rs_dest *d, char *from, uint32_t len, bool block)
-{
-	bool tells = block || ++rs->untold >= rs->sq / 4;
-	struct ibv_sge sge = { (uintptr_t)from, len, rs->mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = SEND | (block ? FROM_BLOCK : 0) | rs->sent,
-				  .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_SEND,
-				  .send_flags = (block ? 0 : IBV_SEND_INLINE) |
-						(tells ? IBV_SEND_SIGNALED : 0),
-				  .wr.ud = { .ah = d->ah, .remote_qpn = d->qpn, .remote_qkey = d->qkey } },
-			   *bad;
-	int rc = -hv_post_send(rs->dgram->qp, &wr, &bad);
-
-	if (rc)
-		return rc;
-	if (tells)
-		rs->untold = 0;
-	rs->sent++;
-	return 0;
-}
-
-/* Who it is for is known: bytes, -errno, or -EAGAIN: there is no place. */
-static ssize_t dgram_send_to(struct rs *rs, const struct rs_dest *d, const struct iovec *iov, int count)
-{
-	struct rs_dgram_head head = { .port = htobe16(hv_sockaddr_port(&rs->id->route.addr.src_addr)) };
-	struct rs_piece p = { iov, count, 0 };
-	char small[RS_SMALL], *to = small;
-	size_t len = rs_total(iov, count);
-	bool block = len + RS_DGRAM_HEAD > RS_SMALL;
-	int rc;
-
-	if (!rs->sfree || rs->sent - rs->done >= rs->sq)
-		return -EAGAIN;
-	if (block)
-		to = dgram_block_at(rs, rs->rposts + rs->sblock);
-	memcpy(head.from, d->own, sizeof(head.from));
-	hv_sockaddr_map((const struct sockaddr *)&d->addr, head.to);
-	memcpy(to, &head, sizeof(head));
-	rs_gather(&p, to + RS_DGRAM_HEAD, RS_DGRAM_MOST);
-	rc = dgram_post(rs, d, to, (uint32_t)(len + RS_DGRAM_HEAD), block);
-	if (rc)
-		return rc;
-	if (block)
-		rs_block_used(rs);
-	return (ssize_t)len;
-}
-
-/* NULL: not yet; *rc: 0, or -errno; 1: nobody is there, which nobody is told. */
-static struct rs_dest *dgram_find(struct rs *rs, const struct sockaddr *to, int *rc)
-{
-	struct rs_dest *d = rs_dest_find(rs, to);
-
-	*rc = d ? d->nobody : -errno;
-	if (*rc == 1)
-		rs_dest_forget(rs, d);
-	return *rc || !d->ah ? NULL : d;
-}
-
-static int dgram_pending(struct rs *rs)
-{
-	int err = rs->err;
-
-	rs->err = 0;
-	return rs->shut_write ? -EPIPE : -err;
-}
-
-ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const struct sockaddr *to, int flags)
-{
-	size_t len = rs_total(iov, count);
-	struct rs_dest *d;
-	ssize_t sent = -EAGAIN;
-	int rc = rs_dgram_bind(rs, NULL);
-
-	if (!to)
-		to = rs_dgram_peer(rs);
-	if (!rc && (!to || len > RS_DGRAM_MOST))
-		rc = to ? -EMSGSIZE : -EDESTADDRREQ;
-	while (!rc && sent == -EAGAIN) {
-		rs_step(rs);
-		rc = dgram_pending(rs);
-		d = rc ? NULL : dgram_find(rs, to, &rc);
-		if (d)
-			sent = dgram_send_to(rs, d, iov, count);
-		if (!rc && sent == -EAGAIN)
-			rc = rs_wait(rs, !(flags & MSG_DONTWAIT));
-	}
-	return rc < 0 ? rc : rc > 0 ? (ssize_t)len : sent;
-}
-
-/* ---- receiving -------------------------------------------------------------------------------------------------------------------- */
-
-/* The oldest: its length, and what there was room for in *got. */
-static size_t dgram_take(struct rs *rs, const struct iovec *iov, int count, bool peek, size_t *got)
-{
-	struct rs_arrived a = rs->arrived[rs->first];
-	const char *from = dgram_block_at(rs, a.block) + HV_GRH + RS_DGRAM_HEAD;
-
-	*got = 0;
-	for (int i = 0; i < count && *got < a.len; i++) {
-		size_t n = iov[i].iov_len < a.len - *got ? iov[i].iov_len : a.len - *got;
-
-		if (n)
-			memcpy(iov[i].iov_base, from + *got, n);
-		*got += n;
-	}
-	if (peek)
-		return a.len;
-	rs->first = (rs->first + 1) % rs->rposts;
-	rs->count--;
-	(void)post_receive(rs, a.block);
-	return a.len;
-}
-
-ssize_t rs_dgram_receive(struct rs *rs, struct rs_incoming *in)
-{
-	size_t len, got;
-	int rc = 0;
-
-	rs_step(rs);
-	while (!rs->count) {
-		rc = rs->shut_read ? 1 : -rs->err;
-		rs->err = 0;
-		if (!rc)
-			rc = rs_wait(rs, !(in->flags & MSG_DONTWAIT));
-		if (rc)
-			return rc > 0 ? 0 : rc;
-	}
-	if (in->from && in->from_len)
-		rc = rs_name_out(rs, (struct sockaddr *)&rs->senders[rs->first], in->from, in->from_len);
-	if (rc)
-		return rc;
-	len = dgram_take(rs, in->iov, (int)in->count, in->flags & MSG_PEEK, &got);
-	in->truncated = got < len;
-	return (ssize_t)(in->flags & MSG_TRUNC ? len : got);
 }

@@ -22,6 +22,10 @@ struct rs_dgram_head {
 #define RS_DGRAM_BLOCK (HV_GRH + HV_MAX_DATAGRAM)
 #define RS_DGRAM_DESTS 4096 /* that are remembered */
 
+/* In wr_id. */
+#define RS_DGRAM_SEND (UINT64_C(1) << 63)	/* a send, whose number is in the lower half */
+#define RS_DGRAM_FROM_BLOCK (UINT64_C(1) << 62) /* it had a block */
+
 struct rs_dest {
 	TAILQ_ENTRY(rs_dest) entry;
 	struct sockaddr_storage addr;
@@ -51,6 +55,13 @@ void rs_dests_drop(struct rs *rs);
 /* rs_dest_is_same: the same name, however it is written. rs_dest_is_peer: whom rconnect has named. */
 bool rs_dest_is_same(const struct sockaddr_storage *a, const struct sockaddr *b);
 bool rs_dest_is_peer(const struct rs *rs, const struct rs_dest *dest);
+
+/* rs_dgram_block_at: the memory of this block. rs_dgram_post_receive: into it. 0, -errno. */
+static inline char *rs_dgram_block_at(const struct rs *rs, uint32_t block)
+{
+	return rs->mem + (size_t)block * RS_DGRAM_BLOCK;
+}
+int rs_dgram_post_receive(struct rs *rs, uint32_t block);
 
 /* rs_dgram_events: takes in events of its ids. */
 void rs_dgram_events(struct rs *rs);

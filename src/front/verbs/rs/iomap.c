@@ -12,12 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is told of a place in the table; network byte order. len 0: it is free again. */
-struct map_wire {
-	__be32 index, key;
-	__be64 offset, addr, len;
-};
-
 /* ---- ours -------------------------------------------------------------------------------------------------------------------- */
 
 /* Until there is a place in the send queue. */
@@ -35,8 +29,8 @@ static int await_room(struct rs *rs)
 
 static int iomap_show(struct rs *rs, uint32_t index, const struct rs_map *map)
 {
-	const struct map_wire wire = { htobe32(index), htobe32(map->key), htobe64(map->offset),
-				       htobe64(map->addr), htobe64(map->len) };
+	const struct rs_map_wire wire = { htobe32(index), htobe32(map->key), htobe64(map->offset),
+					  htobe64(map->addr), htobe64(map->len) };
 	int rc = await_room(rs);
 
 	return rc ? rc : rs_tell(rs, RS_MAP, &wire, sizeof(wire));
@@ -163,34 +157,7 @@ HV_PUBLIC int riounmap(int socket, void *buf, size_t len)
 	return rs ? rs_leave(rs, iomap_unmap(rs, buf, len)) : -1;
 }
 
-void rs_unmap_all(struct rs *rs)
-{
-	for (uint32_t i = 0; rs->maps && i < rs->map_count; i++)
-		if (rs->maps[i].mr)
-			hv_ibv_dereg_mr(rs->maps[i].mr);
-	for (uint32_t i = 0; i < rs->local_count; i++)
-		if (rs->locals[i].mr)
-			hv_ibv_dereg_mr(rs->locals[i].mr);
-	free(rs->maps);
-	free(rs->locals);
-}
-
 /* ---- theirs ------------------------------------------------------------------------------------------------------------------- */
-
-void rs_mapped(struct rs *rs, const void *data, uint32_t len)
-{
-	struct map_wire wire;
-
-	if (len != sizeof(wire))
-		return;
-	memcpy(&wire, data, sizeof(wire));
-	if (be32toh(wire.index) >= (uint32_t)rs->opt.iomaps)
-		return;
-	rs->far_maps[be32toh(wire.index)] = (struct rs_map){ .offset = be64toh(wire.offset),
-							     .addr = be64toh(wire.addr),
-							     .len = be64toh(wire.len),
-							     .key = be32toh(wire.key) };
-}
 
 /* The mapping that this offset is in, and how much of it is behind; NULL: none. */
 static const struct rs_map *find_far(const struct rs *rs, uint64_t offset, uint64_t *left)

@@ -111,7 +111,7 @@ static size_t receive_copy_out(struct rs *rs, char *to, size_t len, bool peek, s
 }
 
 /* Into all segments from byte `at` of them on; returns how much. */
-static size_t scatter(struct rs *rs, const struct iovec *iov, int count, size_t at, bool peek)
+size_t rs_scatter(struct rs *rs, const struct iovec *iov, int count, size_t at, bool peek)
 {
 	size_t done = 0, begin = 0;
 
@@ -127,39 +127,4 @@ static size_t scatter(struct rs *rs, const struct iovec *iov, int count, size_t 
 			break;
 	}
 	return done;
-}
-
-/* Without data: 0 at the end, or what is wrong; -EAGAIN: wait. */
-static int unreadable(struct rs *rs)
-{
-	int err = rs->err;
-
-	if (rs->state == RS_OPEN || rs->state == RS_LISTENING)
-		return -ENOTCONN;
-	rs->err = 0;
-	if (err)
-		return -err;
-	return rs->eof || rs->shut_read || rs->state == RS_OVER ? 0 : -EAGAIN;
-}
-
-ssize_t rs_stream_receive(struct rs *rs, const struct iovec *iov, int count, int flags)
-{
-	size_t total = rs_total(iov, count), done = 0;
-	int rc = 0;
-
-	rs_step(rs);
-	for (;;) {
-		done += scatter(rs, iov, count, done, flags & MSG_PEEK);
-		if (rs->state == RS_CONNECTED)
-			rs_return_credit(rs);
-		if (done == total || (done && !(flags & MSG_WAITALL)))
-			return (ssize_t)done;
-		rc = unreadable(rs);
-		if (rc == -EAGAIN)
-			rc = rs_wait(rs, !(flags & MSG_DONTWAIT));
-		else
-			return done ? (ssize_t)done : rc;
-		if (rc)
-			return done ? (ssize_t)done : rc;
-	}
 }

@@ -1,88 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* rsockets: their table, and their life. */
+/* The life of rsockets: rsocket, rclose. */
 #include "front/verbs/rs/rs.h"
 
 #include "base/clock.h"
-#include "base/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-HD_LOCK_DEFINE(table_lock)
-static struct rs **table; /* by number */
-static int table_size;
-static uint32_t forks; /* how often this process is a child of one with rsockets */
-
-/* ---- the table ------------------------------------------------------------------------------------------------------------ */
-
-static void forked(void)
-{
-	forks++;
-}
-
-static void rs_watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, forked);
-}
-
-/* The table's lock is held. */
-static struct rs *at(int fd)
-{
-	return fd >= 0 && fd < table_size ? table[fd] : NULL;
-}
-
-bool rs_is(int fd)
-{
-	bool is;
-
-	hd_lock_take(&table_lock);
-	is = at(fd) != NULL;
-	hd_lock_give(&table_lock);
-	return is;
-}
-
-static struct rs *rs_get(int fd)
-{
-	struct rs *rs;
-
-	hd_lock_take(&table_lock);
-	rs = at(fd);
-	if (rs)
-		rs->users++;
-	hd_lock_give(&table_lock);
-	return rs;
-}
-
-static int table_grow(int size)
-{
-	struct rs **more = realloc(table, (size_t)size * sizeof(struct rs *));
-
-	if (!more)
-		return -ENOMEM;
-	memset(more + table_size, 0, (size_t)(size - table_size) * sizeof(struct rs *));
-	table = more;
-	table_size = size;
-	return 0;
-}
-
-static int rs_table_add(struct rs *rs)
-{
-	int rc = 0;
-
-	hd_lock_take(&table_lock);
-	if (rs->fd >= table_size)
-		rc = table_grow(rs->fd + 64);
-	if (!rc)
-		table[rs->fd] = rs;
-	hd_lock_give(&table_lock);
-	return rc;
-}
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------- */
 
@@ -93,8 +21,9 @@ static void rs_free(struct rs *rs)
 
 	if (rs->fd >= 0)
 		close(rs->fd);
-	if (rs->forks != forks)
+	if (rs->forks != rs_forks())
 		return;
+	rs_dgram_close(rs);
 	rs_unequip(rs);
 	free(rs->dgram);
 	if (rs->id && rs->type == SOCK_DGRAM && rs->opt.reuse)
@@ -107,26 +36,6 @@ static void rs_free(struct rs *rs)
 	free(rs);
 	if (name.ss_family)
 		rs_dgram_left((struct sockaddr *)&name);
-}
-
-static void rs_put(struct rs *rs)
-{
-	int users;
-
-	hd_lock_take(&table_lock);
-	users = --rs->users;
-	hd_lock_give(&table_lock);
-	if (!users)
-		rs_free(rs);
-}
-
-void rs_drop(struct rs *rs)
-{
-	hd_lock_take(&table_lock);
-	if (at(rs->fd) == rs)
-		table[rs->fd] = NULL;
-	hd_lock_give(&table_lock);
-	rs_put(rs);
 }
 
 static int id_open(struct rs *rs, struct rdma_cm_id *id)
@@ -157,16 +66,15 @@ static int rs_make(struct rs *rs, struct rdma_cm_id *id)
 
 struct rs *rs_open(int family, int type, struct rdma_cm_id *id)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct rs *rs = calloc(1, sizeof(*rs));
 	int rc;
 
 	if (!rs)
 		return hv_fail(ENOMEM);
-	pthread_once(&once, rs_watch_forks);
 	pthread_mutex_init(&rs->lock, NULL);
 	rs->users = 1;
-	rs->forks = forks;
+	rs->forks = rs_forks();
+	rs->last = rs_free;
 	rs->family = family;
 	rs->type = type;
 	rs->id = id;
@@ -176,45 +84,6 @@ struct rs *rs_open(int family, int type, struct rdma_cm_id *id)
 		return rs;
 	rs_free(rs);
 	return hv_fail(rc);
-}
-
-struct rs *rs_enter(int fd)
-{
-	struct rs *rs = rs_get(fd);
-
-	if (!rs)
-		return hv_fail(EBADF);
-	if (rs->forks != forks) {
-		rs_put(rs);
-		return hv_fail(EIO);
-	}
-	pthread_mutex_lock(&rs->lock);
-	return rs;
-}
-
-struct rs *rs_next(int *fd)
-{
-	struct rs *rs = NULL;
-	int end;
-
-	do {
-		hd_lock_take(&table_lock);
-		end = table_size;
-		hd_lock_give(&table_lock);
-		if (*fd < end)
-			rs = rs_enter((*fd)++);
-	} while (!rs && *fd < end);
-	return rs;
-}
-
-int rs_leave(struct rs *rs, int rc)
-{
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	if (rc >= 0)
-		return rc;
-	errno = -rc;
-	return -1;
 }
 
 /* ---- rsocket, rclose ------------------------------------------------------------------------------------------------------- */

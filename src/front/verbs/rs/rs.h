@@ -11,6 +11,28 @@
  * The number of an rsocket is a descriptor of its own, rs.fd, which wakes its sleepers (rs/wait.c). Locks: rs.lock is taken before all of
  * the front's and engine's, and nobody holds two; it is given up while a thread sleeps. It is none of those that fork knows, as
  * locks are made while it is held; so a child touches no rsocket of its parent's.
+ *
+ * The files, lowest first: each calls those above it in this list alone (ci/rooms).
+ *
+ *	defaults.c  what nobody has set
+ *	name.c      names, as programs have them
+ *	change.c    ringing for who sleeps
+ *	table.c     rsockets by number
+ *	maps.c      memory that the other end writes
+ *	receive.c   blocks that have come
+ *	stream.c    the sending half, and what both stand on
+ *	dest.c      whom datagrams go to
+ *	dgram.c     names and queue pair of datagram rsockets
+ *	step.c      what happens
+ *	wait.c      sleeping for that
+ *	bytes.c     what programs send and receive by streams,
+ *	datagram.c  and by datagrams
+ *	iomap.c     riomap
+ *	options.c   options
+ *	rs.c        life
+ *	connect.c   connections
+ *	io.c        the calls that send and receive
+ *	poll.c      rpoll
  */
 #ifndef HEDDLE_FRONT_VERBS_RS_H
 #define HEDDLE_FRONT_VERBS_RS_H
@@ -64,6 +86,12 @@ struct rs_arrived {
 	uint32_t block, len;
 };
 
+/* What is told of a place in the table; network byte order. len 0: it is free again. */
+struct rs_map_wire {
+	__be32 index, key;
+	__be64 offset, addr, len;
+};
+
 /* One end's memory that the other may write. */
 struct rs_map {
 	uint64_t offset, addr, len;
@@ -78,6 +106,8 @@ struct rs {
 	pthread_mutex_t lock;
 	int users;	/* calls, and one while it is open: under the table's lock */
 	uint32_t forks; /* rs_forks when it was made */
+	void (*last)(
+		struct rs *rs); /* upcall of table.c's, without a lock: nobody has it any more; rs.c frees it */
 	int fd;
 	bool closing, closed; /* rclose has begun; it waits for nothing any more */
 	int family, type;
@@ -119,7 +149,16 @@ struct rs {
 	struct sockaddr_storage *senders; /* of what has arrived: a ring as that is */
 };
 
-/* ---- rs.c: life ------------------------------------------------------------------------------------------------------------- */
+/* ---- rs/table.c, rs/rs.c ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * rs_forks: how often this process is a child of one with rsockets. rs_table_add: it can be found by its number: 0, -ENOMEM. rs_get: one user
+ * more, who gives it back by rs_put; a parent's too. All without a lock.
+ */
+uint32_t rs_forks(void);
+int rs_table_add(struct rs *rs);
+struct rs *rs_get(int fd);
+void rs_put(struct rs *rs);
 
 /*
  * rs_enter: the rsocket with this number, with its lock; NULL with errno: EBADF, or EIO: it is a parent's. rs_leave gives both back; *rc
@@ -143,13 +182,12 @@ struct rs *rs_next(int *fd);
 
 /* ---- rs/step.c ---------------------------------------------------------------------------------------------------------------- */
 
-/* rs_step: take in what has happened. rs_fail: the connection is over; err (positive, or 0) will be told once. */
+/* rs_step: take in what has happened. */
 void rs_step(struct rs *rs);
 /* rs_greet: connect or accept, with our greeting; the rsocket gets its queue pair and is in that state. 0 or -errno. */
 int rs_greet(struct rs *rs, enum rs_state state, int (*go)(struct rdma_cm_id *, struct rdma_conn_param *));
-void rs_fail(struct rs *rs, int err);
 
-/* ---- rs/wait.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- rs/change.c, rs/wait.c ---------------------------------------------------------------------------------------------------- */
 
 /* rs_changed: somebody who sleeps may have to look. */
 void rs_changed(struct rs *rs);
@@ -171,9 +209,12 @@ struct hd_node *rs_node(const struct rs *rs);
 int rs_wait(struct rs *rs, bool may_wait);
 int rs_wait_for(struct rs *rs, int ms);
 
-/* ---- rs/stream.c, rs/receive.c ----------------------------------------------------------------------------------------------- */
+/* ---- rs/stream.c, rs/receive.c, rs/bytes.c ------------------------------------------------------------------------------------- */
 
-/* rs_equip: queue pair and blocks: 0, -errno. rs_unequip gives them back. */
+/* rs_fail: the connection is over; err (positive, or 0) will be told once. */
+void rs_fail(struct rs *rs, int err);
+
+/* rs_equip: queue pair and blocks: 0, -errno. rs_unequip gives them back, of datagram rsockets after rs_dgram_close. */
 int rs_equip(struct rs *rs);
 void rs_unequip(struct rs *rs);
 
@@ -200,6 +241,9 @@ struct rs_piece {
 };
 uint32_t rs_gather(struct rs_piece *p, char *to, uint32_t room);
 size_t rs_total(const struct iovec *iov, int count);
+
+/* rs_scatter: what has come, into all segments from byte `at` of them on; returns how much. peek: it stays. */
+size_t rs_scatter(struct rs *rs, const struct iovec *iov, int count, size_t at, bool peek);
 
 /* rs_stream_send, rs_stream_receive: bytes, or -errno. */
 ssize_t rs_stream_send(struct rs *rs, const struct iovec *iov, int count, int flags);
@@ -253,26 +297,26 @@ ssize_t rs_dgram_receive(struct rs *rs, struct rs_incoming *in);
 
 /* ---- the rest ------------------------------------------------------------------------------------------------------------------ */
 
-/* rs/iomap.c: the other end has said this of its memory; all mappings go. */
+/* rs/maps.c: the other end has said this of its memory; all mappings go. */
 void rs_mapped(struct rs *rs, const void *data, uint32_t len);
 void rs_unmap_all(struct rs *rs);
 
 /*
- * rs/options.c: what a new one has; is a call to look for what it waits for once more, before it sleeps: as long as the file says, else as
+ * rs/defaults.c: what a new one has; is a call to look for what it waits for once more, before it sleeps: as long as the file says, else as
  * has been worth while; the most that rpoll sleeps, -1: no end.
  */
 void rs_defaults(struct rs_options *opt);
 bool rs_look_on(const struct rs *rs, struct hd_busy_polling *looking);
-
-/* rs_options_path: the id is about to call this address: it shall go there as the option for its family says. 0, -errno. */
-int rs_options_path(struct rs *rs, const struct sockaddr *to);
 int rs_wake_up_ms(void);
+
+/* rs_options_path (rs/options.c): the id is about to call this address: it shall go there as the option for its family says. 0, -errno. */
+int rs_options_path(struct rs *rs, const struct sockaddr *to);
 
 /* rs/poll.c: what poll(2) would say. */
 short rs_events(struct rs *rs);
 
 /*
- * rs_name_out: as getsockname(2), of this name, as a socket of this family sees it. rs_name_in: the other way, as rdma_cm has it: IPv4 that was
+ * rs/name.c. rs_name_out: as getsockname(2), of this name, as a socket of this family sees it. rs_name_in: the other way, as rdma_cm has it: IPv4 that was
  * mapped is IPv4. 0, -EINVAL: too short; -EAFNOSUPPORT: none of this family.
  */
 int rs_name_in(const struct rs *rs, const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *out);

@@ -9,16 +9,6 @@
 #define ROUTE_MS 2000
 #define BATCH 16 /* completions read at once */
 
-void rs_fail(struct rs *rs, int err)
-{
-	if (!rs->err)
-		rs->err = err;
-	rs->broken = err;
-	rs->eof = true;
-	rs->state = RS_OVER;
-	rs_changed(rs);
-}
-
 /* ---- events of the id -------------------------------------------------------------------------------------------------------- */
 
 int rs_greet(struct rs *rs, enum rs_state state, int (*go)(struct rdma_cm_id *, struct rdma_conn_param *))

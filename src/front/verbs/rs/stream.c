@@ -76,7 +76,6 @@ int rs_equip(struct rs *rs)
 void rs_unequip(struct rs *rs)
 {
 	rs_unmap_all(rs);
-	rs_dgram_close(rs);
 	if (rs->id && rs->id->qp)
 		rdma_destroy_qp(rs->id);
 	if (rs->cq)
@@ -187,6 +186,16 @@ void rs_return_credit(struct rs *rs)
 		(void)rs_tell(rs, RS_CREDIT, NULL, 0);
 }
 
+void rs_fail(struct rs *rs, int err)
+{
+	if (!rs->err)
+		rs->err = err;
+	rs->broken = err;
+	rs->eof = true;
+	rs->state = RS_OVER;
+	rs_changed(rs);
+}
+
 static void stream_lost(struct rs *rs)
 {
 	if (rs->state != RS_OVER)
@@ -274,46 +283,4 @@ void rs_block_used(struct rs *rs)
 {
 	rs->sblock = (rs->sblock + 1) % rs->sblocks;
 	rs->sfree--;
-}
-
-/* One message of it: bytes, or a negative errno; 0: not now. */
-static ssize_t send_some(struct rs *rs, struct rs_piece *p, size_t left)
-{
-	uint32_t block = rs->peer_block, len;
-	char small[RS_SMALL], *to = small;
-	bool is_small = left <= RS_SMALL;
-	int rc = rs_sendable(rs);
-
-	if (rc || !rs_may_send(rs))
-		return rc;
-	if (is_small)
-		block = RS_SMALL < block ? RS_SMALL : block;
-	else
-		to = rs_block(rs);
-	len = rs_gather(p, to, block);
-	rc = rs_post(rs, &(struct rs_message){ RS_DATA, to, len, !is_small, NULL });
-	if (rc)
-		return rc;
-	if (!is_small)
-		rs_block_used(rs);
-	return len;
-}
-
-ssize_t rs_stream_send(struct rs *rs, const struct iovec *iov, int count, int flags)
-{
-	size_t total = rs_total(iov, count), done = 0;
-	struct rs_piece p = { iov, count, 0 };
-	ssize_t rc = 0;
-
-	rs_step(rs);
-	if (!total)
-		return rs_sendable(rs);
-	while (done < total && rc >= 0) {
-		rc = send_some(rs, &p, total - done);
-		if (rc > 0)
-			done += (size_t)rc;
-		else if (rc == 0)
-			rc = rs_wait(rs, !(flags & MSG_DONTWAIT));
-	}
-	return done ? (ssize_t)done : rc;
 }

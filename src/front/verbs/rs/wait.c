@@ -11,25 +11,6 @@
 #include "front/verbs/rs/rs.h"
 
 #include <errno.h>
-#include <sys/eventfd.h>
-
-/* All who sleep now are to get up: rs.fd is readable from now on, if it is not already. */
-static void ring(struct rs *rs)
-{
-	rs->to_wake = rs->sleepers;
-	rs->rings++;
-	rs->ring_again = false;
-}
-
-void rs_changed(struct rs *rs)
-{
-	rs->changes++;
-	rs->ring_again = rs->to_wake;
-	if (!rs->sleepers || rs->to_wake)
-		return;
-	ring(rs);
-	(void)eventfd_write(rs->fd, 1);
-}
 
 struct hd_node *rs_node(const struct rs *rs)
 {
@@ -86,19 +67,6 @@ int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t 
 	rs->sleepers++;
 	*heard = rs->rings;
 	return n;
-}
-
-void rs_get_up(struct rs *rs, uint32_t heard)
-{
-	eventfd_t n;
-
-	rs->sleepers--;
-	if (heard == rs->rings || --rs->to_wake)
-		return;
-	if (rs->ring_again && rs->sleepers)
-		ring(rs);
-	else
-		(void)eventfd_read(rs->fd, &n);
 }
 
 /* ---- one rsocket -------------------------------------------------------------------------------------------------------------- */

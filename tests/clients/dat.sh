@@ -17,7 +17,7 @@ complaint='[Ee]rror|ERROR|FAIL|[Ff]ailed|[Ww]arning|Test Error|bad |mismatch'
 # await FILE PATTERN PID: until a line of the file matches, while the process lives
 await() {
 	local i
-	for ((i = 0; i < 400; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		! grep -Eq "$2" "$1" || return 0
 		kill -0 "$3" 2>/dev/null || return 1
 		sleep 0.05
@@ -25,13 +25,14 @@ await() {
 	return 1
 }
 
-# serve PATTERN program args…: starts a server over $t; returns when it prints that
+# serve PATTERN program args…: starts a server over $t; returns when it prints that, and somebody listens at the TCP port $listens: of some of these
+# programs the ends tell each other where they are by a socket that they open after they have said that they wait
 serve() {
 	local ready=$1
 	shift
 	over "$t" $seconds stdbuf -oL "$@" >"$scratch/server" 2>&1 9>&- &
 	server=$!
-	await "$scratch/server" "$ready" $server
+	await "$scratch/server" "$ready" $server && { [ -z "${listens:-}" ] || wait_listen "$listens" $server; }
 }
 
 # what the server has said before is not looked at again
@@ -89,7 +90,7 @@ dtest_figures() {
 }
 
 dtest_pair() {
-	local server_also='' client_also='-h 127.0.0.1' figures=dtest_figures
+	local server_also='' client_also='-h 127.0.0.1' figures=dtest_figures listens=15828
 	pair "dtest $*" 'Server is waiting|Server waiting' 'DAPL Test Complete. PASSED' dtest -P heddle "$@"
 }
 
@@ -103,7 +104,7 @@ dtestcm_figures() {
 }
 
 dtestcm_pair() {
-	local server_also=-s client_also='-h 127.0.0.1' figures=dtestcm_figures connections=$1
+	local server_also=-s client_also='-h 127.0.0.1' figures=dtestcm_figures connections=$1 listens=15828
 	shift
 	pair "dtestcm -c $connections $*" 'Conn server waiting|Server ready' 'DAPL Connection Test Complete.' \
 		dtestcm -P heddle -c "$connections" "$@"
@@ -123,7 +124,7 @@ dtestsrq_pair() {
 }
 
 dtestx_pair() {
-	local server_also=-s client_also='-h 127.0.0.1' figures=true
+	local server_also=-s client_also='-h 127.0.0.1' figures=true listens=15828
 	pair "dtestx $*" 'waiting' 'IB extension test - .*PASSED' dtestx -P heddle "$@"
 }
 

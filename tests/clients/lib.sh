@@ -127,7 +127,7 @@ free_port() {
 # wait_listen PORT PID: until somebody listens there, while the process lives
 wait_listen() {
 	local port=$1 pid=$2 i
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		! ss -Hltn "sport = :$port" | grep -q . || return 0
 		kill -0 "$pid" 2>/dev/null || return 1
 		sleep 0.05

@@ -407,26 +407,6 @@ int hv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 
 /* ---- local keys -------------------------------------------------------------------------------------------------------------- */
 
-static bool mr_is_of(const struct hv_mr *mr, const struct hv_pd *pd)
-{
-	return hv_likely(mr->pub.pd == &pd->pub) || hv_pd_of(mr->pub.pd)->number == pd->number;
-}
-
-/* Where it is in a region that the program has given memory. */
-static inline bool mr_locate(const struct hv_mr *mr, const struct hv_pd *pd, const struct ibv_sge *sge,
-			     bool write, struct iovec *iov, struct hd_mr **region)
-{
-	uint64_t at = sge->addr - mr->iova;
-
-	if (hv_unlikely(!mr_is_of(mr, pd) || (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))))
-		return false;
-	if (hv_unlikely(at > mr->pub.length || sge->length > mr->pub.length - at))
-		return false;
-	*iov = (struct iovec){ mr->memory + at, sge->length };
-	*region = mr->mr;
-	return true;
-}
-
 bool hv_local_apart(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
 		    struct iovec *iov, struct hd_mr **region)
 {
@@ -439,11 +419,11 @@ bool hv_local_apart(struct hv_context *ctx, const struct hv_pd *pd, const struct
 	if (!mr->is_null) {
 		if (mr->pub.lkey == sge->lkey)
 			ctx->mr_near[sge->lkey % HV_MR_NEAR] = mr;
-		return mr_locate(mr, pd, sge, write, iov, region);
+		return hv_mr_locate(mr, pd, sge, write, iov, region);
 	}
 	*region = mr->mr;
 	iov->iov_base = write ? ctx->waste : ctx->zeros;
-	return mr_is_of(mr, pd) && (!write || mr->access & IBV_ACCESS_LOCAL_WRITE);
+	return hv_mr_is_of(mr, pd) && (!write || mr->access & IBV_ACCESS_LOCAL_WRITE);
 }
 
 uint32_t hv_local_room(struct hv_context *ctx, const struct ibv_sge *sge)

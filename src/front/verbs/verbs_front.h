@@ -280,24 +280,35 @@ static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)
  * then the operation completes with IBV_WC_LOC_PROT_ERR. hv_sge: the same of several: iov and regions have room for count, *total gets the
  * length in all; 0, or -EACCES. With the lock.
  */
-/* hv_local_apart: no segment at all, a null region, one that was not the last with such a key, or what is to be refused. */
+/* hv_mr_is_of: may queue pairs of this domain use it? hv_mr_locate: hv_local, where a segment is in a region that the program has given memory. */
+static inline bool hv_mr_is_of(const struct hv_mr *mr, const struct hv_pd *pd)
+{
+	return hv_likely(mr->pub.pd == &pd->pub) || hv_pd_of(mr->pub.pd)->number == pd->number;
+}
+static inline bool hv_mr_locate(const struct hv_mr *mr, const struct hv_pd *pd, const struct ibv_sge *sge,
+				bool write, struct iovec *iov, struct hd_mr **region)
+{
+	uint64_t at = sge->addr - mr->iova;
+
+	if (hv_unlikely(!hv_mr_is_of(mr, pd) || (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))))
+		return false;
+	if (hv_unlikely(at > mr->pub.length || sge->length > mr->pub.length - at))
+		return false;
+	*iov = (struct iovec){ mr->memory + at, sge->length };
+	*region = mr->mr;
+	return true;
+}
+/* hv_local_apart: no segment at all, a null region, or one that was not the last with such a key. */
 bool hv_local_apart(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
 		    struct iovec *iov, struct hd_mr **region);
 static inline bool hv_local(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge,
 			    bool write, struct iovec *iov, struct hd_mr **region)
 {
 	const struct hv_mr *mr = ctx->mr_near[sge->lkey % HV_MR_NEAR];
-	uint64_t at;
 
-	if (hv_unlikely(!mr || mr->pub.lkey != sge->lkey || mr->pub.pd != &pd->pub || !sge->length))
-		return hv_local_apart(ctx, pd, sge, write, iov, region);
-	at = sge->addr - mr->iova;
-	if (hv_unlikely(at > mr->pub.length || sge->length > mr->pub.length - at ||
-			(write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))))
-		return false;
-	*iov = (struct iovec){ mr->memory + at, sge->length };
-	*region = mr->mr;
-	return true;
+	if (hv_likely(mr && mr->pub.lkey == sge->lkey && sge->length))
+		return hv_mr_locate(mr, pd, sge, write, iov, region);
+	return hv_local_apart(ctx, pd, sge, write, iov, region);
 }
 
 /* hv_local_room: how much of a segment that hv_local has refused is in its region, from its beginning on. With the lock. */

@@ -55,7 +55,8 @@ skip() {
 }
 
 # address_in FILE PID: sets ip and port from the line "address IP PORT" that a program writes there when it has begun; fails when it ends
-# without one. libfabric looks at all of its providers first: they take seconds, on a machine with much else to do a quarter of a minute.
+# without one. The file must be new, or emptied before the program was started. libfabric looks at all of its providers first: they take
+# seconds, on a machine with much else to do a quarter of a minute.
 address_in() {
 	ip='' port=''
 	for _ in $(seq 2400); do

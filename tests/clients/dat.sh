@@ -30,6 +30,7 @@ await() {
 serve() {
 	local ready=$1
 	shift
+	: >"$scratch/server" # by this shell: the next line may come to it later than we read, and the last server's words still stand there
 	over "$t" $seconds stdbuf -oL "$@" >"$scratch/server" 2>&1 9>&- &
 	server=$!
 	await "$scratch/server" "$ready" $server && { [ -z "${listens:-}" ] || wait_listen "$listens" $server; }

@@ -34,6 +34,7 @@ talk() {
 	local ip port status=0 first second
 	read -ra first <<<"$1"
 	read -ra second <<<"$2"
+	: >"$scratch/server" # by this shell: the next line may come to it later than we read, and the last server's address still stand there
 	"${first[@]}" "$peer" serve >"$scratch/server" 2>&1 </dev/null &
 	server=$!
 	address_in "$scratch/server" "$server" || ip=127.0.0.1 port=1
@@ -41,7 +42,7 @@ talk() {
 		>"$scratch/client" 2>&1 || status=$?
 	[ $status -eq 0 ] || kill -9 "$server"
 	timeout 60 tail --pid="$server" -f /dev/null || kill -9 "$server"
-	wait "$server" || status=$?
+	wait "$server" || status=$((status ? status : $?))
 	server=
 	cat "$scratch/server" "$scratch/client"
 	return $status

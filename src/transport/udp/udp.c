@@ -21,7 +21,9 @@
 #include <unistd.h>
 
 #define PORTION 32 /* datagrams taken in at once */
-#define BACKLOG (1 << 20)
+#define BACKLOG \
+	(1 \
+	 << 21) /* bytes, by the kernel's count: a queue of sends (128 of 4 KiB), each in pieces as an Ethernet takes them */
 
 extern const struct hd_caster hd_udp_caster;
 
@@ -272,6 +274,18 @@ static int bind_to_group(const struct udp_cast *c)
 	return rc;
 }
 
+/*
+ * A queue of sends is posted at once, by somebody who believes in a network that keeps up; datagrams that leave by a device keep their room until it
+ * has sent them, those that came until we read. A program that may sets what it wants, the others get as much of it as the host allows (socket(7)).
+ */
+static void make_room(int fd)
+{
+	if (set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, BACKLOG))
+		set_int(fd, SOL_SOCKET, SO_RCVBUF, BACKLOG);
+	if (set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, BACKLOG))
+		set_int(fd, SOL_SOCKET, SO_SNDBUF, BACKLOG);
+}
+
 static int open_socket(struct udp_cast *c, const struct hd_cast_want *want)
 {
 	int family = want->group->sa_family;
@@ -280,7 +294,7 @@ static int open_socket(struct udp_cast *c, const struct hd_cast_want *want)
 	if (fd < 0)
 		return -errno;
 	c->watch.fd = fd;
-	set_int(fd, SOL_SOCKET, SO_RCVBUF, BACKLOG); /* as much of it as the host allows */
+	make_room(fd);
 	rc = use_interfaces(c, want);
 	if (!rc && want->receives) {
 		rc = set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);

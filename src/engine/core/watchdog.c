@@ -58,6 +58,13 @@ static void linger(struct hd_node *node)
 	}
 }
 
+/* Lingering was in vain, or not what the program looked for: it is left for a while, each time for twice as long. */
+static void leave_for_a_while(struct hd_watchdog *g)
+{
+	g->pause = g->next_pause;
+	g->next_pause = g->next_pause < PAUSE_MAX ? g->next_pause * 2 : PAUSE_MAX;
+}
+
 /* The program gets news. Is what it may look for next there as well, or does it come if we wait for a moment? */
 static bool comes_along(struct hd_node *node)
 {
@@ -69,7 +76,8 @@ static bool comes_along(struct hd_node *node)
 		return false;
 	linger(node);
 	if (!has_written(node)) {
-		g->pause = g->hopes && --g->hopes ? 0 : PAUSE_MIN;
+		if (!g->hopes || !--g->hopes)
+			leave_for_a_while(g);
 		return false;
 	}
 	if (g->hopes < HOPES && ++g->hopes == HOPES)
@@ -103,8 +111,7 @@ void hd_watchdog_begin(struct hd_node *node)
 		g->pause = 0;
 		g->next_pause = PAUSE_MIN;
 	} else if (!g->handed) { /* the program looked for something else than what came along */
-		g->pause = g->next_pause;
-		g->next_pause = g->next_pause < PAUSE_MAX ? g->next_pause * 2 : PAUSE_MAX;
+		leave_for_a_while(g);
 	}
 	hd_core(node)->worker.asks |= HD_ASK_WATCHDOG;
 }

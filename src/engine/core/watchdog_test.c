@@ -238,13 +238,32 @@ static void lingering_in_vain_pauses(void **state)
 	watched_close(&w);
 }
 
+/* A program that gets news in each of its turns, as who asks and is answered: a linger of 30 us for each sixteenth would be all it does. */
+static void lingering_in_vain_becomes_rare(void **state)
+{
+	struct watched w;
+	struct hd_watchdog *g;
+
+	watched_open(&w);
+	watch_begins(&w);
+	g = &hd_core(w.p.b.node)->worker.watchdog;
+	while (!g->pause)
+		hd_watchdog_polled(w.p.b.node, 1);
+	for (unsigned turns = g->pause; turns < 4096; turns *= 2) {
+		assert_int_equal(g->pause, turns);
+		for (unsigned i = 0; i < turns; i++)
+			hd_watchdog_polled(w.p.b.node, 1);
+	}
+	hd_node_unlock(w.p.b.node);
+	watched_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_leaves_is_watched_over),
-		cmocka_unit_test(who_stays_away_is_served),
-		cmocka_unit_test(what_follows_news_comes_with_it),
-		cmocka_unit_test(lingering_in_vain_pauses),
+		cmocka_unit_test(who_leaves_is_watched_over),	   cmocka_unit_test(who_stays_away_is_served),
+		cmocka_unit_test(what_follows_news_comes_with_it), cmocka_unit_test(lingering_in_vain_pauses),
+		cmocka_unit_test(lingering_in_vain_becomes_rare),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,7 @@ void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node)
 	dest->alike = dest->alike_before = dest;
 	dest->refs = 1;
 	TAILQ_INIT(&dest->waiting);
+	TAILQ_INIT(&dest->fenced);
 	LIST_INIT(&dest->names);
 	LIST_INIT(&dest->followers);
 }

@@ -33,7 +33,7 @@ void hd_backlog_bound(struct hd_dest *dest)
 }
 
 /* dest NULL: for any. */
-static void backlog_fail(struct hd_peer *peer, const struct hd_dest *dest, enum hd_status status)
+static void backlog_fail(struct hd_peer *peer, struct hd_dest *dest, enum hd_status status)
 {
 	struct hd_op *op, *next;
 

@@ -16,6 +16,20 @@
 
 #include <errno.h>
 
+/* From here on it waits, and here it does no longer. */
+static void fence_enter(struct hd_op *op)
+{
+	op->state = HD_OP_FENCED;
+	TAILQ_INSERT_TAIL(&op->t.ep->order->fenced, op, entry);
+	TAILQ_INSERT_TAIL(&op->dest->fenced, op, fence);
+}
+
+static void fence_leave(struct hd_op *op)
+{
+	TAILQ_REMOVE(&op->t.ep->order->fenced, op, entry);
+	TAILQ_REMOVE(&op->dest->fenced, op, fence);
+}
+
 /* The first operation that waits here for the same remote endpoint; always a fenced one. */
 static struct hd_op *first_fenced(const struct hd_ep *ep, const struct hd_dest *dest)
 {
@@ -67,8 +81,7 @@ int hd_fence_pass(struct hd_op *op)
 		op->fence_count = 0;
 		return rc == -EFAULT && !hd_op_gone(op) ? 1 : rc;
 	}
-	op->state = HD_OP_FENCED;
-	TAILQ_INSERT_TAIL(&op->t.ep->order->fenced, op, entry);
+	fence_enter(op);
 	return 1;
 }
 
@@ -88,7 +101,7 @@ static void fence_release(struct hd_ep *ep, struct hd_op *first)
 			op->fence_count = moved;
 			break;
 		}
-		TAILQ_REMOVE(&ep->order->fenced, op, entry);
+		fence_leave(op);
 		op->flags &= ~(uint32_t)HD_SEND_GATED;
 		op->state = HD_OP_QUEUED;
 		hd_op_enqueue(peer, op);
@@ -108,21 +121,18 @@ void hd_fence_ended(const struct hd_op *op)
 		fence_release(op->t.ep, first);
 }
 
-void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, enum hd_status status)
+void hd_fence_fail(struct hd_peer *peer, struct hd_dest *dest, enum hd_status status)
 {
-	struct hd_names *names = hd_names(peer->node);
-	struct hd_op *op, *next;
+	struct hd_op *op;
 
-	for (uint32_t i = 0; i < names->ep_count; i++) {
-		struct hd_ep_order *order = names->eps[i] ? names->eps[i]->order : NULL;
-
-		for (op = order ? TAILQ_FIRST(&order->fenced) : NULL; op; op = next) {
-			next = TAILQ_NEXT(op, entry);
-			if (op->dest->peer != peer || (dest && op->dest != dest))
-				continue;
-			TAILQ_REMOVE(&order->fenced, op, entry);
-			hd_op_done(op, status);
-		}
+	if (!dest) {
+		LIST_FOREACH(dest, &peer->dests, entry)
+			hd_fence_fail(peer, dest, status);
+		return;
+	}
+	while ((op = TAILQ_FIRST(&dest->fenced))) {
+		fence_leave(op);
+		hd_op_done(op, status);
 	}
 }
 
@@ -131,7 +141,7 @@ void hd_fence_abandon(struct hd_ep *ep)
 	struct hd_op *op;
 
 	while (ep->order && (op = TAILQ_FIRST(&ep->order->fenced))) {
-		TAILQ_REMOVE(&ep->order->fenced, op, entry);
+		fence_leave(op);
 		hd_op_abandon(op);
 	}
 }

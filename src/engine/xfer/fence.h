@@ -22,7 +22,7 @@
 bool hd_fence_open(const struct hd_ep *ep, const struct hd_dest *dest, uint32_t flags);
 int hd_fence_pass(struct hd_op *op);
 void hd_fence_ended(const struct hd_op *op);
-void hd_fence_fail(struct hd_peer *peer, const struct hd_dest *dest, enum hd_status status);
+void hd_fence_fail(struct hd_peer *peer, struct hd_dest *dest, enum hd_status status);
 void hd_fence_abandon(struct hd_ep *ep);
 #ifndef NDEBUG
 void hd_fence_check(const struct hd_ep *ep); /* of hd_ep_order_check */

@@ -35,6 +35,7 @@ struct hd_op_kind {
 struct hd_op {
 	struct hd_transfer t;	  /* first. Its segments are iov[] and regions[] */
 	TAILQ_ENTRY(hd_op) entry; /* of the list that its state names */
+	TAILQ_ENTRY(hd_op) fence; /* HD_OP_FENCED: dest->fenced */
 	enum hd_op_state state;
 	uint32_t flags;		       /* enum hd_send_flag */
 	const struct hd_op_kind *kind; /* NULL: a message */

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What a stranger's packet or hang-up makes the node look for costs no more where there is much that is not his. Measured is the processor's time
+ * of what the engine does then, with a few bystanders and with many. `--figures` prints that for 10, 1,000 and 10,000 (bench/strangers).
+ */
+#include "attack/attack.h"
+#include "engine/cm/conn.h"
+#include "engine/xfer/fence.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FEW 10
+#define MANY 10000
+#define AT_MOST \
+	40 /* times what it costs with few bystanders; a look at each of them is more than 200 times as much */
+#define ROUNDS 20
+
+struct scene {
+	struct attack_scene *s;
+	struct hd_peer *peer; /* the stranger's */
+	struct hd_ep **eps;
+	uint32_t count;
+};
+
+static uint64_t walks_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Endpoints of ours that have accepted, each a caller of a node that is not the stranger's. */
+static void bystanders_come(struct scene *sc, uint32_t count)
+{
+	const struct hd_ep_attr attr = { .type = HD_EP_MSG };
+
+	sc->eps = calloc(count, sizeof(struct hd_ep *));
+	sc->count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		struct hd_request r = { .node.word = { 1, i / 100 }, .from = { .index = i % 100, .gen = 1 } };
+		struct hd_accept answer;
+
+		assert_int_equal(hd_ep_open(sc->s->a.node, &attr, &sc->eps[i]), 0);
+		assert_int_equal(hd_conn_expect(sc->eps[i], &r, &answer), 0);
+	}
+}
+
+static void bystanders_go(struct scene *sc)
+{
+	for (uint32_t i = 0; i < sc->count; i++)
+		hd_ep_close(sc->eps[i]);
+	free(sc->eps);
+}
+
+/* ---- what the stranger does --------------------------------------------------------------------------------------------------- */
+
+static void goes_for_fences(struct scene *sc)
+{
+	hd_fence_fail(sc->peer, NULL, HD_S_LOST);
+}
+
+static const struct {
+	const char *what;
+	void (*does)(struct scene *sc);
+} rows[] = {
+	{ "a hang-up: fences", goes_for_fences },
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* ---- what it costs ------------------------------------------------------------------------------------------------------------ */
+
+/* The least of three, in ns for each. */
+static double cost_of(struct scene *sc, size_t row)
+{
+	uint64_t least = UINT64_MAX;
+
+	hd_node_lock(sc->s->a.node);
+	for (int i = 0; i < 3; i++) {
+		uint64_t from = walks_cpu_ns();
+
+		for (int n = 0; n < ROUNDS; n++)
+			rows[row].does(sc);
+		from = walks_cpu_ns() - from;
+		least = from < least ? from : least;
+	}
+	hd_node_unlock(sc->s->a.node);
+	return (double)least / ROUNDS;
+}
+
+static void costs_of(struct attack_scene *s, uint32_t count, double *ns)
+{
+	struct scene sc = { .s = s };
+
+	wire_greet(s->w, &s->a);
+	sc.peer = hd_links(s->a.node)->peers;
+	hd_node_lock(s->a.node);
+	bystanders_come(&sc, count);
+	hd_node_unlock(s->a.node);
+	for (size_t row = 0; row < ROWS; row++)
+		ns[row] = cost_of(&sc, row);
+	assert_int_equal(hd_events(s->a.node)->answered, count);
+	hd_node_lock(s->a.node);
+	bystanders_go(&sc);
+	hd_node_unlock(s->a.node);
+	wire_hang_up(s->w);
+	until_alone(&s->a);
+}
+
+static void bystanders_are_not_looked_at(void **state)
+{
+	double few[ROWS], many[ROWS];
+	int slow = 0;
+
+	costs_of(*state, FEW, few);
+	costs_of(*state, MANY, many);
+	for (size_t row = 0; row < ROWS; row++) {
+		if (many[row] <= (few[row] + 50) * AT_MOST) /* the clock itself has a share of them */
+			continue;
+		print_message("%s: %.0f ns with %d bystanders, %.0f ns with %d\n", rows[row].what, few[row],
+			      FEW, many[row], MANY);
+		slow++;
+	}
+	assert_int_equal(slow, 0);
+}
+
+static int figures(void)
+{
+	static const uint32_t counts[] = { 10, 1000, 10000 };
+	double ns[3][ROWS];
+	void *state;
+
+	attack_setup(&state);
+	for (size_t i = 0; i < 3; i++)
+		costs_of(state, counts[i], ns[i]);
+	printf("%-44s%10s%10s%10s   ns\n", "bystanders", "10", "1,000", "10,000");
+	for (size_t row = 0; row < ROWS; row++)
+		printf("%-44s%10.0f%10.0f%10.0f\n", rows[row].what, ns[0][row], ns[1][row], ns[2][row]);
+	return attack_teardown(&state);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(bystanders_are_not_looked_at, attack_setup, attack_teardown),
+	};
+
+	if (argc > 1 && !strcmp(argv[1], "--figures"))
+		return figures();
+	return cmocka_run_group_tests_name("walks", tests, NULL, NULL);
+}

@@ -6,6 +6,7 @@
  */
 #include "attack/attack.h"
 #include "engine/cm/conn.h"
+#include "engine/qp/qp.h"
 #include "engine/xfer/fence.h"
 
 #include <stdio.h>
@@ -59,6 +60,16 @@ static void bystanders_go(struct scene *sc)
 
 /* ---- what the stranger does --------------------------------------------------------------------------------------------------- */
 
+static void begins_anew(struct scene *sc)
+{
+	hd_epoch_renewed(sc->peer, 5);
+}
+
+static void goes_for_pairs(struct scene *sc)
+{
+	hd_respqs_ended(sc->peer, HD_S_LOST);
+}
+
 static void goes_for_fences(struct scene *sc)
 {
 	hd_fence_fail(sc->peer, NULL, HD_S_LOST);
@@ -68,6 +79,8 @@ static const struct {
 	const char *what;
 	void (*does)(struct scene *sc);
 } rows[] = {
+	{ "an endpoint begins anew: pairs", begins_anew },
+	{ "a hang-up: pairs", goes_for_pairs },
 	{ "a hang-up: fences", goes_for_fences },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))

@@ -72,6 +72,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, 
 		return NULL;
 	p->id = *id;
 	p->realm = realm;
+	p->serial = ++hd_links(node)->peer_serial;
 	p->state = HD_PEER_SHAKING;
 	hd_event("peer " HD_PEER_ID ": greeting", HD_PEER_ID_OF(p));
 	p->push.fn = peer_push;

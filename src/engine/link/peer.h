@@ -25,6 +25,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+struct hd_held;
 struct hd_msg;
 struct hd_pending;
 struct hd_share;
@@ -94,6 +95,7 @@ struct hd_peer {
 	struct hd_node *node;
 	struct hd_node_id id; /* with realm, as struct hd_peer_key */
 	uint64_t realm;	      /* whose it is; what calls itself the same and is another's is another peer */
+	uint64_t serial; /* of this node's peers: who keeps it knows this one again when it may be gone. Never 0 */
 	struct hd_link *
 		shaking; /* the first link, which carried the HELLO, until one is in use; at the caller, until it is closed */
 	struct hd_link *joining; /* the better link that is being tried */
@@ -126,6 +128,7 @@ struct hd_peer {
 	/* rq's */
 	LIST_HEAD(, hd_msg) kept; /* messages that wait, and hold its credit */
 	/* qp's */
+	LIST_HEAD(, hd_held) held_back;	 /* its requests that queue pairs of ours have not answered */
 	TAILQ_HEAD(, hd_qp) stalled_sqs; /* those with something to send for which there was no room */
 	struct hd_timer silence;	 /* silence.c */
 };
@@ -142,7 +145,7 @@ static_assert(offsetof(struct hd_peer, realm) ==
 		      offsetof(struct hd_peer, id) + offsetof(struct hd_peer_key, realm),
 	      "a peer is found by its id and realm");
 static_assert(offsetof(struct hd_peer, remote_count) < 64, "what a send looks at takes more than a line");
-static_assert(sizeof(struct hd_peer) <= 712, "a peer takes more memory");
+static_assert(sizeof(struct hd_peer) <= 728, "a peer takes more memory");
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 

@@ -34,6 +34,7 @@ struct hd_links {
 	struct hd_dest *nobody;	 /* stands for the other end of an endpoint that is not connected */
 	struct hd_peer *self;
 	struct hd_peer *peers; /* by their ids */
+	uint64_t peer_serial;  /* that of the last */
 	TAILQ_HEAD(, hd_link) links;
 	int link_count;
 	uint64_t strangers_since; /* those who called and became nobody, in this second */

@@ -113,16 +113,19 @@ static void epoch_renew(struct hd_qp *p)
 
 void hd_epoch_renewed(struct hd_peer *peer, uint32_t index)
 {
-	struct hd_node *node = peer->node;
+	struct hd_dest *first = hd_dest_by_id(peer->node, hd_remote_source(peer, index)), *d = first;
+	struct hd_follow *f, *next;
 
-	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
-		struct hd_qp *p = hd_names(node)->eps[i] ? hd_names(node)->eps[i]->qp : NULL;
+	hd_respq_outdated(NULL, peer, index);
+	while (d) {
+		for (f = LIST_FIRST(&d->followers); f; f = next) {
+			struct hd_qp *p = hd_qp_following(f);
 
-		if (!p)
-			continue;
-		hd_respq_outdated(p, peer, index);
-		if (is_other_end(p, peer, index))
-			epoch_renew(p);
+			next = LIST_NEXT(f, entry);
+			if (p && is_other_end(p, peer, index))
+				epoch_renew(p);
+		}
+		d = d->alike == first ? NULL : d->alike;
 	}
 }
 

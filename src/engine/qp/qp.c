@@ -233,7 +233,7 @@ static void qp_followed(struct hd_follow *follow, int err)
 		hd_ack_look(p);
 	hd_epoch_no_more(p);
 	if (err && hd_unlikely(p->life.path.addr.ss_family != AF_UNSPEC) && hd_path_lost(p)) {
-		p->life.resp.broken_peer = NULL;
+		p->life.resp.broken_peer = 0;
 		hd_sq_leave(p);
 		return;
 	}
@@ -241,7 +241,7 @@ static void qp_followed(struct hd_follow *follow, int err)
 	if (p->life.unreached)
 		hd_sq_unreached(p, hd_status_of(err));
 	if (err) {
-		p->life.resp.broken_peer = NULL; /* whoever comes under this name is another */
+		p->life.resp.broken_peer = 0; /* whoever comes under this name is another */
 		hd_sq_leave(p);
 		hd_sq_lost(p, hd_status_of(err));
 	}
@@ -250,6 +250,11 @@ static void qp_followed(struct hd_follow *follow, int err)
 		hd_ep_show(p->ep);
 		hd_path_bound(p);
 	}
+}
+
+struct hd_qp *hd_qp_following(struct hd_follow *follow)
+{
+	return follow->fn == qp_followed ? hd_container(follow, struct hd_qp, life.follow) : NULL;
 }
 
 static void unfollow(struct hd_qp *p)

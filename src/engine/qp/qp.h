@@ -139,10 +139,10 @@ struct hd_responder {
 	uint32_t psn;  /* number that the requests of the other end's epoch begin with, when hd_qp.taken is */
 	uint64_t base; /* this */
 	uint16_t epoch_gen; /* generation (hd_remote.gen) that we are synchronised with, for our answers; 0: with none */
-	/* a request of this endpoint in this generation has been given up, so that all behind it is refused; peer NULL: of nobody */
+	/* a request of this endpoint in this generation has been given up, so that all behind it is refused */
 	uint16_t broken_gen;
 	uint32_t broken_src;
-	const struct hd_peer *broken_peer;
+	uint64_t broken_peer; /* hd_peer.serial, as it may be gone meanwhile; 0: nobody */
 	bool epoch_asked,
 		epoch_told; /* the other end has been asked where it stands; it stands at told_psn */
 	uint32_t told_psn;
@@ -186,6 +186,12 @@ struct hd_xrc {
 	struct hd_rq *own_rq;	 /* what it has of its own, while there is a target */
 	struct hd_cq *own_cq;
 	uint32_t own_pd;
+};
+
+/* A request of a peer's that has come and is not answered: it waits in a responder queue, or is on its way to another node (xrc/proxied.c). */
+struct hd_held {
+	LIST_ENTRY(hd_held) entry;	     /* peer->held_back */
+	void (*ended)(struct hd_held *held); /* the peer is gone: it leaves the list */
 };
 
 /* The responder queue: respq.c. It outlives an epoch, as what waits may be for the one that follows. */
@@ -372,6 +378,9 @@ void hd_qp_offended(struct hd_ep *ep, enum hd_status status);
 
 /* hd_qp_is_bound: the other end is known, and a link leads to it. */
 bool hd_qp_is_bound(const struct hd_qp *p);
+
+/* hd_qp_following: the queue pair whose other end a follower follows; NULL: it is somebody else's. */
+struct hd_qp *hd_qp_following(struct hd_follow *follow);
 
 /* hd_qp_taken: how many receives have left their queue for it. */
 static inline uint64_t hd_qp_taken(const struct hd_qp *p)
@@ -634,12 +643,12 @@ void hd_respq_timed(struct hd_timer *timer);
 /*
  * What is held is let in no more. hd_respq_refuse_all: nothing of it. hd_respq_over: our epoch has ended, and what came for it is refused; `reset`:
  * the next one has begun. hd_respqs_ended: the peer is gone, and with it what it had sent. hd_respq_outdated: the peer's endpoint begins anew,
- * or has ended: it knows nothing any more of what nobody has let in.
+ * or has ended: it knows nothing any more of what nobody has let in, by this queue pair (NULL: by any).
  */
 void hd_respq_refuse_all(struct hd_qp *p);
 void hd_respq_over(struct hd_qp *p, bool reset);
 void hd_respqs_ended(struct hd_peer *peer, enum hd_status status);
-void hd_respq_outdated(struct hd_qp *p, struct hd_peer *peer, uint32_t src);
+void hd_respq_outdated(const struct hd_qp *p, struct hd_peer *peer, uint32_t src);
 
 /*
  * hd_respq_end: one that was let in is answered with this status, with what follows for the endpoint: it fails, or (HD_S_RNR, HD_S_TIMEOUT) refuses

@@ -19,6 +19,8 @@
 
 struct hd_queued {
 	TAILQ_ENTRY(hd_queued) entry;
+	struct hd_held held; /* peer->held_back */
+	struct hd_qp *p;
 	struct hd_peer *peer;
 	uint8_t waits; /* enum hd_wait: it is the first and waits for this; HD_WAIT_NOT: it is not */
 	uint32_t units, len;
@@ -36,6 +38,7 @@ static void queued_unlink(struct hd_qp *p, struct hd_queued *h)
 		hd_timer_stop(p->ep->node, &p->respq.timer);
 	}
 	TAILQ_REMOVE(&p->respq.queue, h, entry);
+	LIST_REMOVE(&h->held, entry);
 	hd_credit_unhold(h->peer, h->units);
 }
 
@@ -48,6 +51,21 @@ static void queued_free(struct hd_qp *p, struct hd_queued *h)
 {
 	queued_unlink(p, h);
 	queued_put(p, h);
+}
+
+/* It is forgotten; the next one waits from now on, by a time of its own. */
+static void queued_drop(struct hd_queued *h)
+{
+	struct hd_qp *p = h->p;
+
+	if (h == TAILQ_FIRST(&p->respq.queue))
+		hd_qp_kick(p);
+	queued_free(p, h);
+}
+
+static void queued_ended(struct hd_held *held)
+{
+	queued_drop(hd_container(held, struct hd_queued, held));
 }
 
 static void queued_refuse(struct hd_qp *p, struct hd_queued *h, enum hd_status status)
@@ -117,7 +135,7 @@ static bool wait_begin(struct hd_qp *p, struct hd_queued *h, enum hd_wait w)
 
 bool hd_respq_is_broken(const struct hd_qp *p, const struct hd_peer *peer, uint32_t src)
 {
-	return p->life.resp.broken_peer == peer && p->life.resp.broken_src == src &&
+	return p->life.resp.broken_peer == peer->serial && p->life.resp.broken_src == src &&
 	       p->life.resp.broken_gen == hd_remote_gen(peer, src);
 }
 
@@ -137,7 +155,7 @@ static void respq_break(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 	struct hd_queued *h;
 
 	hd_epoch_no_more(p);
-	p->life.resp.broken_peer = peer;
+	p->life.resp.broken_peer = peer->serial;
 	p->life.resp.broken_src = src;
 	p->life.resp.broken_gen = hd_remote_gen(peer, src);
 	while ((h = first_of(p, peer, src)))
@@ -241,6 +259,7 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 		hd_link_down(peer->link, -ENOMEM, "no memory for a message that is held back");
 		return -ENOMEM;
 	}
+	h->p = p;
 	h->peer = peer;
 	h->waits = HD_WAIT_NOT;
 	h->units = a->units;
@@ -250,6 +269,8 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 	if (a->len)
 		memcpy(h->data, a->payload, a->len);
 	TAILQ_INSERT_TAIL(&p->respq.queue, h, entry);
+	h->held.ended = queued_ended;
+	LIST_INSERT_HEAD(&peer->held_back, &h->held, entry);
 	hd_credit_hold(peer, a->units);
 	if (first)
 		hd_respq_resume(p);
@@ -266,49 +287,35 @@ void hd_respq_posted(struct hd_rq_waiter *w)
 	hd_resp_ack(p);
 }
 
-/* It is forgotten; the next one waits from now on, by a time of its own. */
-static void queued_drop(struct hd_qp *p, struct hd_queued *h)
-{
-	if (h == TAILQ_FIRST(&p->respq.queue))
-		hd_qp_kick(p);
-	queued_free(p, h);
-}
-
-static void respq_forget(struct hd_ep *ep, const struct hd_peer *peer)
-{
-	struct hd_queued *h, *next;
-
-	if (ep->qp->life.resp.from_peer == peer)
-		hd_epoch_no_more(ep->qp);
-	if (ep->qp->life.resp.broken_peer == peer)
-		ep->qp->life.resp.broken_peer = NULL;
-	hd_xrc_proxy_forget(ep->qp, peer);
-	for (h = TAILQ_FIRST(&ep->qp->respq.queue); h; h = next) {
-		next = TAILQ_NEXT(h, entry);
-		if (h->peer == peer)
-			queued_drop(ep->qp, h);
-	}
-}
-
 void hd_respqs_ended(struct hd_peer *peer, enum hd_status status)
 {
-	struct hd_node *node = peer->node;
+	struct hd_held *held;
+	struct hd_dest *dest;
+	struct hd_follow *f;
 
-	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
-		if (hd_names(node)->eps[i] && hd_names(node)->eps[i]->qp)
-			respq_forget(hd_names(node)->eps[i], peer);
+	LIST_FOREACH(dest, &peer->dests, entry)
+		LIST_FOREACH(f, &dest->followers, entry) {
+			struct hd_qp *p = hd_qp_following(f);
+
+			if (p && p->life.resp.from_peer == peer)
+				hd_epoch_no_more(p);
+		}
+	while ((held = LIST_FIRST(&peer->held_back)))
+		held->ended(held);
 }
 
-void hd_respq_outdated(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
+void hd_respq_outdated(const struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 {
-	struct hd_queued *h, *next;
+	struct hd_held *held, *next;
 
-	for (h = TAILQ_FIRST(&p->respq.queue); h; h = next) {
-		next = TAILQ_NEXT(h, entry);
-		if (h->peer != peer || h->pkt.src != src)
+	for (held = LIST_FIRST(&peer->held_back); held; held = next) {
+		struct hd_queued *h = hd_container(held, struct hd_queued, held);
+
+		next = LIST_NEXT(held, entry);
+		if (held->ended != queued_ended || h->pkt.src != src || (p && h->p != p))
 			continue;
 		hd_peer_free_units(peer, h->units);
-		queued_drop(p, h);
+		queued_drop(h);
 	}
 }
 

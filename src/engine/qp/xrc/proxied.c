@@ -10,12 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void proxied_orphan(struct hd_held *held)
+{
+	hd_proxied_from(hd_container(held, struct hd_proxied, held), NULL);
+}
+
+void hd_proxied_from(struct hd_proxied *c, struct hd_peer *peer)
+{
+	if (c->peer)
+		LIST_REMOVE(&c->held, entry);
+	c->peer = peer;
+	c->held.ended = proxied_orphan;
+	if (peer)
+		LIST_INSERT_HEAD(&peer->held_back, &c->held, entry);
+}
+
 void hd_proxied_free(struct hd_proxied *c)
 {
 	if (c->via)
 		c->via->proxied = NULL;
 	if (c->peer)
 		hd_peer_free_units(c->peer, c->units);
+	hd_proxied_from(c, NULL);
 	free(c->data);
 	free(c);
 }

@@ -20,7 +20,8 @@ struct hd_proxied {
 	struct hd_work work;
 	struct hd_qp *p;      /* whose it is; NULL: that knows it no longer */
 	struct hd_qp *via;    /* NULL: gone */
-	struct hd_peer *peer; /* who has sent it; NULL: gone */
+	struct hd_peer *peer; /* who has sent it; NULL: gone: hd_proxied_from */
+	struct hd_held held;  /* peer->held_back, while peer */
 	struct hd_transfer t; /* of its data, from or to who has sent it, while it moves */
 	struct iovec iov;
 	bool moves;
@@ -34,6 +35,9 @@ struct hd_proxied {
 	struct hd_rma head; /* WRITE, READ */
 	struct hd_rma_seg seg[HD_RMA_SEGS];
 };
+
+/* hd_proxied_from: whom it is answered; NULL: nobody any more. It may be so already. */
+void hd_proxied_from(struct hd_proxied *c, struct hd_peer *peer);
 
 /*
  * hd_proxied_take: take the request in, with p, peer and pkt set. HD_S_OK, or a status, which is the answer. Where data still has to be

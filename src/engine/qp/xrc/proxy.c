@@ -151,7 +151,7 @@ void hd_xrc_proxy_take(struct hd_qp *p, const struct hd_arrival *r)
 
 	if (c) {
 		c->p = p;
-		c->peer = r->peer;
+		hd_proxied_from(c, r->peer);
 		c->pkt = *r->pkt;
 		c->gen = hd_remote_gen(r->peer, r->pkt->src);
 		c->units = r->units;
@@ -165,6 +165,7 @@ void hd_xrc_proxy_take(struct hd_qp *p, const struct hd_arrival *r)
 	}
 	p->xrc_proxy->now = NULL;
 	if (c) {
+		hd_proxied_from(c, NULL);
 		free(c->data);
 		free(c);
 	}
@@ -232,7 +233,7 @@ static void proxy_finish(struct hd_qp *p, struct hd_proxied *c)
 	p->xrc_proxy->now = NULL;
 	if (c->step == HD_PROXIED_OVER && status && is_awaited(c)) {
 		hd_respq_end(p, c->peer, &c->pkt, c->units, status);
-		c->peer = NULL; /* it has its credit back */
+		hd_proxied_from(c, NULL); /* it has its credit back */
 	}
 	hd_proxied_free(c);
 }
@@ -252,12 +253,6 @@ void hd_xrc_proxy_run(struct hd_qp *p)
 }
 
 /* ---- forgetting -------------------------------------------------------------------------------------------------------------- */
-
-void hd_xrc_proxy_forget(struct hd_qp *p, const struct hd_peer *peer)
-{
-	if (hd_xrc_proxy_is_busy(p) && p->xrc_proxy->now->peer == peer)
-		p->xrc_proxy->now->peer = NULL;
-}
 
 void hd_xrc_proxy_clear(struct hd_qp *p)
 {
@@ -281,7 +276,7 @@ void hd_xrc_proxy_clear(struct hd_qp *p)
 			hd_resp_refuse(c->peer, &c->pkt, c->units, HD_S_REFUSED);
 		else
 			hd_peer_free_units(c->peer, c->units);
-		c->peer = NULL;
+		hd_proxied_from(c, NULL);
 	}
 	if (c->step != HD_PROXIED_OUT)
 		hd_proxied_free(c);

@@ -35,7 +35,4 @@ bool hd_xrc_proxy_is_busy(const struct hd_qp *p);
 void hd_xrc_proxy_take(struct hd_qp *p, const struct hd_arrival *r);
 void hd_xrc_proxy_run(struct hd_qp *p);
 
-/* hd_xrc_proxy_forget: this peer is gone. */
-void hd_xrc_proxy_forget(struct hd_qp *p, const struct hd_peer *peer);
-
 #endif

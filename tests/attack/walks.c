@@ -60,6 +60,16 @@ static void bystanders_go(struct scene *sc)
 
 /* ---- what the stranger does --------------------------------------------------------------------------------------------------- */
 
+static void closes_for_callers(struct scene *sc)
+{
+	hd_conns_orphan(sc->peer, &(struct hd_announce){ .index = 5, .gen = 1 });
+}
+
+static void goes_for_callers(struct scene *sc)
+{
+	hd_conns_orphan(sc->peer, NULL);
+}
+
 static void begins_anew(struct scene *sc)
 {
 	hd_epoch_renewed(sc->peer, 5);
@@ -79,6 +89,8 @@ static const struct {
 	const char *what;
 	void (*does)(struct scene *sc);
 } rows[] = {
+	{ "an endpoint is closed: who waits for it", closes_for_callers },
+	{ "a hang-up: who waits for the caller", goes_for_callers },
 	{ "an endpoint begins anew: pairs", begins_anew },
 	{ "a hang-up: pairs", goes_for_pairs },
 	{ "a hang-up: fences", goes_for_fences },

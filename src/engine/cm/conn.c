@@ -80,6 +80,8 @@ void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 	hd_event("connection of endpoint %u: %s, was %s", c->ep->index, states[state].name,
 		 states[c->state].name);
 	hd_events_answered(c->ep->node, (state == HD_CONN_ANSWERED) - (c->state == HD_CONN_ANSWERED));
+	if (state != HD_CONN_ANSWERED)
+		hd_conn_unawait(c);
 	c->state = state;
 	if (!states[state].waits)
 		hd_timer_stop(c->ep->node, &c->timer);
@@ -226,6 +228,8 @@ int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd
 	c->node = request->node;
 	c->other = request->from;
 	c->at = request->name;
+	if (hd_conn_await(c) < 0)
+		return -ENOMEM;
 	answer->node = hd_core(ep->node)->page->id;
 	answer->token = c->token;
 	hd_ep_describe(ep, &answer->ep);
@@ -291,19 +295,6 @@ int hd_ep_presume(struct hd_ep *ep)
 }
 
 /* ---- parting ----------------------------------------------------------------------------------------------------------------- */
-
-void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone)
-{
-	struct hd_node *node = peer->node;
-
-	for (uint32_t i = 0; hd_events(node)->answered && i < hd_names(node)->ep_count; i++) {
-		struct hd_conn *c = hd_names(node)->eps[i] ? hd_names(node)->eps[i]->conn : NULL;
-
-		if (c && c->state == HD_CONN_ANSWERED && conn_is_of(c, peer) &&
-		    (!gone || (gone->index == c->other.index && gone->gen == c->other.gen)))
-			hd_conn_fail(c, ECONNRESET, NULL);
-	}
-}
 
 void hd_callers_ended(struct hd_peer *peer, enum hd_status status)
 {
@@ -397,6 +388,7 @@ void hd_conn_close(struct hd_ep *ep)
 		return;
 	hd_timer_stop(ep->node, &c->timer);
 	hd_conn_unfollow(c);
+	hd_conn_unawait(c);
 	hd_events_answered(ep->node, -(c->state == HD_CONN_ANSWERED));
 	ep->to = hd_links(ep->node)->nobody;
 	ep->conn = NULL;

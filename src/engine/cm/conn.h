@@ -45,12 +45,14 @@ struct hd_conn {
 	unsigned again; /* how often all its ports have been called once more */
 	bool heard;	/* caller: it is a service that has said no */
 	int lost; /* caller: how one whom it had asked has gone before it answered (a negative errno); 0: none has */
-	bool confirms;		  /* caller: the program says when READY goes */
-	bool presumed;		  /* acceptor: HD_EV_UP has come before READY */
-	uint64_t token;		  /* of the acceptor */
-	struct hd_node_id node;	  /* of the other end */
-	struct hd_announce other; /* the other end: index and generation */
-	struct hd_private priv;	  /* caller: to be sent, then what came with ACCEPT */
+	bool confirms;		       /* caller: the program says when READY goes */
+	bool presumed;		       /* acceptor: HD_EV_UP has come before READY */
+	uint64_t token;		       /* of the acceptor */
+	struct hd_node_id node;	       /* of the other end */
+	struct hd_announce other;      /* the other end: index and generation */
+	struct hd_caller *caller;      /* acceptor: HD_CONN_ANSWERED: `other` of `node`: answered.c */
+	LIST_ENTRY(hd_conn) by_caller; /* of that */
+	struct hd_private priv;	       /* caller: to be sent, then what came with ACCEPT */
 	struct {
 		uint32_t number; /* of the queue pair whose completions are read before HD_EV_DOWN; 0: of none */
 		uint32_t index;		   /* that one's, where it was known when the connection ended */
@@ -90,6 +92,18 @@ struct hd_request {
 	struct sockaddr_storage name; /* of the caller */
 };
 
+/* ---- answered.c ---- */
+
+/*
+ * hd_conn_await: this connection waits for its caller, `other` of `node`; 0 or -ENOMEM. hd_conn_unawait: no longer, if it has.
+ *
+ * hd_conns_orphan: this caller's node is gone, or (when gone is not NULL) its endpoint is: who has accepted and waits for him waits no
+ * longer. Those who are connected follow a destination, and learn by that.
+ */
+int hd_conn_await(struct hd_conn *c);
+void hd_conn_unawait(struct hd_conn *c);
+void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone);
+
 /* ---- conn.c and call.c ---- */
 
 /*
@@ -111,18 +125,12 @@ int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void 
 int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
-/*
- * hd_conns_orphan: this caller's node is gone, or (when gone is not NULL) its endpoint is: who has accepted and waits for him waits no
- * longer. Those who are connected follow a destination, and learn by that.
- */
-void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone);
-
 /* hd_callers_ended: the peer is gone, and with it who has called from there: hd_requests_orphan, hd_conns_orphan. Link's observer. */
 void hd_callers_ended(struct hd_peer *peer, enum hd_status status);
 
 /*
  * hd_conn_expect: the endpoint answers this request: READY may come, and *answer is what the caller is told, but for the private data. 0;
- * -EINVAL: not that kind of endpoint; -EISCONN; -EACCES: another authorization key; -EIO: no random number. hd_conn_unexpect: the answer
+ * -EINVAL: not that kind of endpoint; -EISCONN; -EACCES: another authorization key; -EIO: no random number; -ENOMEM. hd_conn_unexpect: the answer
  * could not be given.
  */
 int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd_accept *answer);

@@ -9,7 +9,8 @@
 struct hd_conns {
 	struct hd_eps below; /* first */
 	LIST_HEAD(, hd_service) services;
-	uint32_t requests; /* number of the last connection that was asked for */
+	struct hd_callers *callers; /* whom connections wait for: answered.c */
+	uint32_t requests;	    /* number of the last connection that was asked for */
 };
 
 /* hd_conns: of this node. */

@@ -305,10 +305,11 @@ void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only)
 	struct hd_node *node = peer->node;
 	int n = 0;
 
-	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
+	for (uint32_t i = only ? only->index : 0; i < (only ? only->index + 1 : hd_names(node)->ep_count);
+	     i++) {
 		const struct hd_ep *ep = hd_names(node)->eps[i];
 
-		if (!ep || !ep->bound_port || (only && ep != only))
+		if (!ep || !ep->bound_port)
 			continue;
 		hd_ep_describe(ep, &list[n]);
 		if (++n == 16) {

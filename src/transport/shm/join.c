@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define JOIN_BACKLOG 128
+#define JOINS_AT_ONCE 32 /* in one turn, let in or sent away: whoever calls faster does not keep the node */
 #define PAUSE_NS (100 * HD_NS_PER_MS) /* in which nobody is let in when there are no descriptors left */
 
 static void on_join_timer(struct hd_timer *timer)
@@ -36,7 +37,7 @@ static void on_join_request(struct hd_watch *watch, uint32_t events)
 {
 	struct hd_shm_port *port = hd_container(watch, struct hd_shm_port, join_watch);
 
-	while (port->pending_join_count < HD_SHM_PENDING_JOINS) {
+	for (int n = 0; n < JOINS_AT_ONCE && port->pending_join_count < HD_SHM_PENDING_JOINS; n++) {
 		int fd = accept4(watch->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0) {
@@ -47,6 +48,8 @@ static void on_join_request(struct hd_watch *watch, uint32_t events)
 		if (hd_shm_pending_join_add(port, fd) < 0)
 			close(fd);
 	}
+	if (port->pending_join_count < HD_SHM_PENDING_JOINS)
+		return;				    /* the socket is looked at again in the next turn */
 	hd_watch_events(port->base.node, watch, 0); /* the others wait in the queue until somebody leaves */
 }
 

@@ -32,14 +32,13 @@
 #define HD_SHM_SHM_H
 
 #include "base/idmap.h"
+#include "base/macros.h"
 #include "engine/transport.h"
 #include "transport/shm/ring.h"
 
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
-
-#define hd_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 extern const struct hd_transport hd_shm_transport;
 

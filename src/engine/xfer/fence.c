@@ -121,19 +121,29 @@ void hd_fence_ended(const struct hd_op *op)
 		fence_release(op->t.ep, first);
 }
 
-void hd_fence_fail(struct hd_peer *peer, struct hd_dest *dest, enum hd_status status)
+/* An operation may hold the last reference to where it goes, and each that ends gives one back: so one is held here. Returns the peer's next. */
+static struct hd_dest *fence_fail_at(struct hd_dest *dest, enum hd_status status)
 {
+	struct hd_dest *next;
 	struct hd_op *op;
 
-	if (!dest) {
-		LIST_FOREACH(dest, &peer->dests, entry)
-			hd_fence_fail(peer, dest, status);
-		return;
-	}
+	dest->refs++;
 	while ((op = TAILQ_FIRST(&dest->fenced))) {
 		fence_leave(op);
 		hd_op_done(op, status);
 	}
+	next = LIST_NEXT(dest, entry);
+	hd_dest_unref(dest);
+	return next;
+}
+
+void hd_fence_fail(struct hd_peer *peer, struct hd_dest *dest, enum hd_status status)
+{
+	if (dest)
+		fence_fail_at(dest, status);
+	else
+		for (dest = LIST_FIRST(&peer->dests); dest;)
+			dest = fence_fail_at(dest, status);
 }
 
 void hd_fence_abandon(struct hd_ep *ep)

@@ -535,6 +535,61 @@ static void busy_links_leave_the_epoll_set_and_come_back(void **state)
 	scene_close(&s);
 }
 
+/* ---- gathering ---- */
+
+#define FRAME (HD_TCP_HEAD + 8)
+
+static void send_frames(struct scene *s, int count)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
+	const uint64_t payload = 1;
+
+	for (int i = 0; i < count; i++)
+		assert_int_equal(s->end->link->ops->send(s->end->link, &pkt, &payload, sizeof(payload)), 0);
+}
+
+/* Frames that are there for the other end, which reads none; the loopback has them as soon as they are written. */
+static int frames_there(struct scene *s)
+{
+	int bytes;
+
+	assert_int_equal(ioctl(s->fd, FIONREAD, &bytes), 0);
+	assert_int_equal(bytes % FRAME, 0);
+	return bytes / FRAME;
+}
+
+/* The first frame after a poll leaves at once, but not the first of a stream, which is one call each poll. */
+static void a_stream_leaves_at_the_poll(void **state)
+{
+	uint8_t hello[HELLO_FRAME];
+	struct scene s;
+
+	scene_open(&s, "127.0.0.1");
+	scene_greet(&s, hello);
+	rig_poll(s.node);
+	send_frames(&s, 20);
+	assert_int_equal(frames_there(&s), 1);
+	rig_poll(s.node);
+	assert_int_equal(frames_there(&s), 20);
+	for (int i = 2; i < 5; i++) {
+		send_frames(&s, 20);
+		assert_int_equal(frames_there(&s), 20 * (i - 1));
+		rig_poll(s.node);
+		assert_int_equal(frames_there(&s), 20 * i);
+	}
+	for (int i = 0; i < 100; i++) /* a pause ends it */
+		rig_poll(s.node);
+	send_frames(&s, 20);
+	assert_int_equal(frames_there(&s), 81);
+	rig_poll(s.node);
+	send_frames(&s, 1); /* and so does a frame that is alone */
+	assert_int_equal(frames_there(&s), 100);
+	rig_poll(s.node);
+	send_frames(&s, 1);
+	assert_int_equal(frames_there(&s), 102);
+	scene_close(&s);
+}
+
 /* ---- options ---- */
 
 static int option(int fd, int level, int name)
@@ -639,6 +694,7 @@ int main(void)
 		cmocka_unit_test(last_words_do_not_wait_for_ever),
 		cmocka_unit_test(last_words_end_the_listening),
 		cmocka_unit_test(busy_links_leave_the_epoll_set_and_come_back),
+		cmocka_unit_test(a_stream_leaves_at_the_poll),
 		cmocka_unit_test(sockets_are_tuned),
 		cmocka_unit_test(a_host_that_is_gone_is_silent), /* the last: its network is another */
 	};

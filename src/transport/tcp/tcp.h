@@ -65,11 +65,13 @@ struct hd_tcp_tx {
 	uint64_t base; /* position of buf[0] in the stream of buffered bytes */
 	/* puts told the engine ≤ written ≤ queued; at most HD_TCP_PUTS apart */
 	unsigned put_done, put_sent, put_next;
-	uint32_t seq;	   /* of the last frame queued */
-	uint32_t acked;	   /* of the last frame that the other end has taken in */
-	uint32_t turn;	   /* port's turn of the last write */
-	uint32_t put_turn; /* port's turn of the last put */
-	bool full;	   /* the socket took less than it was offered, at hd_ticks() full_at */
+	uint32_t seq;	      /* of the last frame queued */
+	uint32_t acked;	      /* of the last frame that the other end has taken in */
+	uint32_t turn;	      /* port's turn of the last write */
+	uint32_t written_seq; /* newest frame that has been offered to the socket */
+	bool streams;	      /* many were, in the last write */
+	uint32_t put_turn;    /* port's turn of the last put */
+	bool full;	      /* the socket took less than it was offered, at hd_ticks() full_at */
 	uint64_t full_at;
 	int err; /* writing is over: negative errno; the link goes down once everything is read */
 	uint32_t grant, grant_sent; /* newest credit for the other end; the one that the last frame carried */

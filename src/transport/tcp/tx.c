@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Writing. The first packet of a turn is written at once; those that follow before the next poll are gathered
- * and leave together, at that poll or when they are worth a system call of their own. Puts stay where they
+ * and leave together, at that poll or when they are worth a system call of their own. Of a stream, which goes on over the turns, the first
+ * waits too: a call for it alone takes as long as the one for all the others (8 bytes: 1.75 million a second and not 1.26). Puts stay where they
  * are, but a stream of them is gathered too, up to eight: each write ends in a segment that is not full,
  * which costs the kernel as much as a full one. (Frames of 128 KiB on loopback: 0.9 of a bare stream one by
  * one, 1.3 by eight.)
@@ -23,6 +24,10 @@
 
 /* Gathered bytes that are worth a system call. */
 #define TX_WORTH (64u << 10)
+
+/* So many frames in one write are a stream, and it goes on as long as the next ones follow within so many turns. */
+#define STREAM_FRAMES 8
+#define STREAM_TURNS 64
 
 /* How long a grant waits for a frame to travel with. */
 #define GRANT_POLLS 8
@@ -288,6 +293,8 @@ static ssize_t tx_write(struct hd_tcp_link *l, const struct iovec *iov, int coun
 	if (r > 0)
 		hd_port_wrote(l->link.port, (size_t)r);
 	l->tx.turn = tcp_port_of(l)->turn;
+	l->tx.streams = l->tx.seq - l->tx.written_seq >= STREAM_FRAMES;
+	l->tx.written_seq = l->tx.seq;
 	if (r == (ssize_t)n && !l->tx.sealed)
 		return r;
 	if (__builtin_expect(r == -EFAULT, 0))
@@ -352,10 +359,18 @@ static inline void tx_later(struct hd_tcp_link *l)
 	hd_node_stir(l->link.node);
 }
 
+/* A call for the first one alone would cost a stream as much as the one for all the others. */
+static inline bool tx_is_first(struct hd_tcp_link *l)
+{
+	uint32_t turns = tcp_port_of(l)->turn - l->tx.turn;
+
+	return l->tx.streams ? turns > STREAM_TURNS : turns > 0;
+}
+
 /* Is it time for a write, with n more bytes? */
 static inline bool tx_now(struct hd_tcp_link *l, size_t n)
 {
-	return !l->tx.full && (l->tx.turn != tcp_port_of(l)->turn || waiting(&l->tx) + n >= TX_WORTH);
+	return !l->tx.full && (tx_is_first(l) || waiting(&l->tx) + n >= TX_WORTH);
 }
 
 /* May this link take a packet of n bytes, frame included? 0 or a negative errno. */

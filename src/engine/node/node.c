@@ -27,7 +27,10 @@ static int ports_open(struct hd_node *node)
 		int rc = hd_transports[i]->open(node, &port);
 
 		if (rc < 0 && hd_transports[i]->addressed) {
-			hd_error("transport %s cannot be opened: %s", hd_transports[i]->name, strerror(-rc));
+			hd_error(
+				"transport %s, which gives endpoints their addresses, cannot be opened: %s: `heddle info` shows the addresses and "
+				"settings that it goes by",
+				hd_transports[i]->name, strerror(-rc));
 			return rc;
 		}
 		if (rc < 0 && rc != -EOPNOTSUPP)

@@ -285,6 +285,21 @@ void hd_fi_ep_recount(struct hd_fi_ep *ep)
 	hd_fi_unlock(ep->domain);
 }
 
+/* What a user can do about it. */
+static const char *address_advice(int rc)
+{
+	switch (rc) {
+	case -FI_EADDRINUSE:
+		return ": another program has that port, as `ss -tlnp` shows; ask for port 0, which is any that is free";
+	case -FI_EADDRNOTAVAIL:
+		return ": this host has no such address that is up, see `ip address`";
+	case -FI_EACCES:
+		return ": ports below 1024 are for root";
+	default:
+		return "";
+	}
+}
+
 static int ep_enable(struct hd_fi_ep *ep)
 {
 	struct hd_ep_attr attr;
@@ -307,7 +322,7 @@ static int ep_enable(struct hd_fi_ep *ep)
 
 		if (ep->has_addr)
 			hd_fi_addr_text(&ep->addr, text, sizeof(text));
-		hd_warn("cannot enable an endpoint at %s: %s", text, fi_strerror(-rc));
+		hd_warn("cannot enable an endpoint at %s: %s%s", text, fi_strerror(-rc), address_advice(rc));
 	}
 	return rc;
 }

@@ -84,7 +84,8 @@ int hd_shm_join_open(struct hd_shm_port *port)
 	fd = hd_shm_join_socket();
 	err = fd < 0 ? fd : join_listen(port, fd);
 	if (err) {
-		hd_warn("no shared memory: cannot listen on a UNIX socket: %s", strerror(-err));
+		hd_warn("no shared memory: cannot listen on a UNIX socket: %s; going on over TCP",
+			strerror(-err));
 		if (fd >= 0)
 			close(fd);
 	}

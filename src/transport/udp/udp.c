@@ -236,7 +236,9 @@ static bool take_one(struct udp_cast *c)
 		return true;
 	if (n < (ssize_t)sizeof(head) || (size_t)n > sizeof(head) + HD_CAST_MAX ||
 	    msg.msg_flags & MSG_TRUNC) {
-		HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "a datagram to a group is none of ours");
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_WARN,
+			"a datagram to a group is none of ours: another program uses the address, or another version of Heddle");
 		return true;
 	}
 	memcpy(&head, c->buf, sizeof(head));

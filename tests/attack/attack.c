@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -45,11 +47,82 @@ void attack_needs_root(void)
 	skip();
 }
 
+/* ---- hosts ---- */
+
+static struct {
+	int before, here, there[2]; /* networks */
+	int from;
+} hosts = { .before = -1, .here = -1, .there = { -1, -1 }, .from = -1 };
+
+static int network_of_this_thread(void)
+{
+	return open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+}
+
+static int network_new(void)
+{
+	return unshare(CLONE_NEWNET) ? -1 : network_of_this_thread();
+}
+
+static bool enter(int network)
+{
+	return setns(network, CLONE_NEWNET) == 0;
+}
+
+/* The cable to that host, and its addresses at both ends; it finds ATTACK_ADDR by them. */
+static bool host_join(int i)
+{
+	char here[256], there[256];
+
+	snprintf(
+		here, sizeof(here),
+		"ip link add v%d type veth peer name v netns /proc/%d/fd/%d && ip address add 10.77.%d.1/24 dev v%d && "
+		"ip link set v%d up",
+		i, (int)getpid(), hosts.there[i], i + 1, i, i);
+	snprintf(
+		there, sizeof(there),
+		"ip address add 10.77.%d.2/24 dev v && ip link set v up && ip route add default via 10.77.%d.1",
+		i + 1, i + 1);
+	return !system(here) && enter(hosts.there[i]) && !system(there) && enter(hosts.here);
+}
+
+bool attack_hosts_open(void)
+{
+	hosts.before = network_of_this_thread();
+	for (int i = 0; i < 2; i++)
+		hosts.there[i] = network_new();
+	hosts.here = network_new();
+	if (hosts.there[0] < 0 || hosts.there[1] < 0 || hosts.here < 0)
+		return false;
+	return !system("ip link set lo up && ip address add " ATTACK_ADDR "/32 dev lo") && host_join(0) &&
+	       host_join(1);
+}
+
+void attack_hosts_close(void)
+{
+	hosts.from = -1;
+	if (hosts.before >= 0)
+		assert_true(enter(hosts.before));
+	close(hosts.before);
+	close(hosts.here);
+	close(hosts.there[0]);
+	close(hosts.there[1]);
+}
+
+void attack_from(int host)
+{
+	hosts.from = host;
+}
+
 void attack_dial(struct wire *w, struct side *s, unsigned uid)
 {
-	assert_true(attack_as(uid));
+	bool far = hosts.from >= 0;
+
+	assert_true(!far || enter(hosts.there[hosts.from]));
+	assert_true(attack_as(uid)); /* who may not enter networks any more */
 	wire_dial(w, s);
 	assert_true(attack_as(0));
+	assert_true(!far || enter(hosts.here));
 }
 
 void attack_greet(struct wire *w, struct side *s, unsigned uid, const struct hd_node_id *id)

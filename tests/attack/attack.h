@@ -28,6 +28,15 @@ bool attack_as(unsigned uid);
 /* attack_needs_root: skips the test where attack_as cannot work. */
 void attack_needs_root(void);
 
+/*
+ * attack_hosts_open: this thread's network is a new one, with ATTACK_ADDR and two hosts beside it; false: the test is to be skipped.
+ * attack_from: who dials from here on is on that one of them, 0 or 1; -1: on this host. attack_hosts_close: all is as before.
+ */
+#define ATTACK_ADDR "10.77.0.1"
+bool attack_hosts_open(void);
+void attack_hosts_close(void);
+void attack_from(int host);
+
 /* attack_dial: as wire_dial, by this user. attack_greet: as wire_greet, with an id that may be another's. */
 void attack_dial(struct wire *w, struct side *s, unsigned uid);
 void attack_greet(struct wire *w, struct side *s, unsigned uid, const struct hd_node_id *id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Another user comes as many nodes, each with a valid greeting, and leaves things behind: processes of our user get in all the same, and his next too. */
+/* Another user, or another host, comes as many nodes, each with a valid greeting, and leaves things behind: processes of our user get in all the same, and his next too. */
 #include "attack/attack.h"
 
 #include <netinet/in.h>
@@ -12,6 +12,8 @@
 #define WINDOWS 16 /* first ones that the store has room for */
 #define CROWD 200
 #define OTHER_STRANGER 54322
+
+static bool hosts_are_there;
 
 struct scene {
 	struct side a;
@@ -43,6 +45,15 @@ static int setup_impatient(void **state)
 	return scene_open(state, "1");
 }
 
+/* The strangers are on other hosts: tests skip where there can be none. */
+static int setup_hosts(void **state)
+{
+	hosts_are_there = attack_hosts_open();
+	setenv("HEDDLE_ADDR", ATTACK_ADDR, hosts_are_there);
+	setenv("HEDDLE_ALLOW", "10.77.0.0/16", 1);
+	return setup(state);
+}
+
 static int teardown(void **state)
 {
 	struct scene *s = *state;
@@ -54,6 +65,23 @@ static int teardown(void **state)
 	unsetenv("HEDDLE_UNEXPECTED_MAX");
 	unsetenv("HEDDLE_ANSWER_TIMEOUT");
 	return 0;
+}
+
+static int teardown_hosts(void **state)
+{
+	teardown(state);
+	attack_hosts_close();
+	unsetenv("HEDDLE_ADDR");
+	unsetenv("HEDDLE_ALLOW");
+	return 0;
+}
+
+static void needs_hosts(void)
+{
+	if (hosts_are_there)
+		return;
+	print_message("run as root, where network namespaces can be made and ip(8) is there\n");
+	skip();
 }
 
 /* This user comes as one more node; false: he is refused. */
@@ -156,9 +184,9 @@ static void one_that_fills(void **state)
 }
 
 /* A node comes, leaves its window full, and goes. False: it is refused. */
-static bool leaves(struct scene *s, struct wire *w)
+static bool leaves(struct scene *s, struct wire *w, unsigned uid)
 {
-	if (!comes(s, w, STRANGER))
+	if (!comes(s, w, uid))
 		return false;
 	fill(s, w);
 	wire_hang_up(w);
@@ -172,7 +200,7 @@ static void leaves_often(struct scene *s, struct wire *w)
 	uint64_t end = hd_now_ns() + PATIENCE;
 
 	for (int i = 0; i < 3 * WINDOWS; i++)
-		while (!leaves(s, w))
+		while (!leaves(s, w, STRANGER))
 			assert_true(hd_now_ns() < end);
 }
 
@@ -182,7 +210,7 @@ static void left_for_others(void **state)
 	int left;
 
 	attack_needs_root();
-	for (left = 0; left < WINDOWS && leaves(s, s->w); left++)
+	for (left = 0; left < WINDOWS && leaves(s, s->w, STRANGER); left++)
 		;
 	assert_in_range(left, 1, WINDOWS / 2);
 	serves(&s->a);
@@ -225,7 +253,7 @@ static void left_and_claimed(void **state)
 	struct iovec iov = { in, sizeof(in) };
 
 	attack_needs_root();
-	assert_true(leaves(s, s->w));
+	assert_true(leaves(s, s->w, STRANGER));
 	assert_int_equal(hd_peek(s->a.ep, &args, HD_PEEK_CLAIM, &claim), 0);
 	assert_non_null(claim);
 	hd_cq_pop(s->a.cq);
@@ -354,6 +382,44 @@ static void completions(void **state)
 	hd_mr_close(mr);
 }
 
+/* Each host has a budget, whoever its users say that they are; and ours is our own. */
+static void hosts(void **state)
+{
+	struct scene *s = *state;
+
+	needs_hosts();
+	attack_from(0);
+	assert_int_equal(come_all(s, 0) + come_all(s, STRANGER), WINDOWS / 2);
+	serves(&s->a);
+	attack_from(1);
+	assert_int_equal(come_all(s, STRANGER) + come_all(s, 0), WINDOWS / 4);
+	serves(&s->a);
+	wire_hang_up(&s->w[0]);
+	while (peer_of(s, &s->w[0]))
+		hd_node_poll(s->a.node);
+	attack_from(0);
+	assert_true(comes(s, &s->w[0], 0));
+	assert_false(comes(s, &s->w[CROWD - 1], 0));
+	all_is_given_back(s);
+}
+
+/* A host leaves so much that its next is refused; another one is not. */
+static void left_by_a_host(void **state)
+{
+	struct scene *s = *state;
+	int left = 0;
+
+	needs_hosts();
+	attack_from(0);
+	while (left < WINDOWS && leaves(s, s->w, 0))
+		left++;
+	assert_in_range(left, 1, WINDOWS / 2);
+	serves(&s->a);
+	attack_from(1);
+	assert_true(comes(s, s->w, 0));
+	all_is_given_back(s);
+}
+
 /* Who is refused again and again does not fill the log. */
 static void refusals(void **state)
 {
@@ -384,6 +450,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(answers, setup, teardown),
 		cmocka_unit_test_setup_teardown(completions, setup, teardown),
 		cmocka_unit_test_setup_teardown(refusals, setup, teardown),
+		cmocka_unit_test_setup_teardown(hosts, setup_hosts, teardown_hosts),
+		cmocka_unit_test_setup_teardown(left_by_a_host, setup_hosts, teardown_hosts),
 	};
 
 	return cmocka_run_group_tests_name("crowd", tests, NULL, NULL);

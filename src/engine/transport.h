@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/iov.h"
 #include "base/realm.h"
+#include "base/timers.h"
 #include "base/trace.h"
 #include "engine/api/status.h"
 #include "engine/node_page.h"
@@ -288,12 +289,6 @@ struct hd_sink {
 	uint64_t discard; /* bytes to throw away after those: the message is longer than its buffer */
 	enum hd_status
 		status; /* the engine's: what has become of the packet so far, HD_S_OK or another status */
-};
-
-struct hd_timer {
-	uint64_t due; /* hd_now_ns() clock; 0: not set */
-	void (*fn)(struct hd_timer *timer);
-	LIST_ENTRY(hd_timer) entry;
 };
 
 /* The engine's: the greeting, while a link does not belong to a live peer. */

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * What a stranger's packet or hang-up makes the node look for costs no more where there is much that is not his. Measured is the processor's time
- * of what the engine does then, with a few bystanders and with many. `--figures` prints that for 10, 1,000 and 10,000 (bench/strangers).
+ * of what the engine does then, with a few bystanders and with many. `--figures` prints that for 10, 1,000 and 100,000 (bench/strangers).
  */
 #include "attack/attack.h"
 #include "engine/cm/conn.h"
@@ -85,6 +85,15 @@ static void goes_for_fences(struct scene *sc)
 	hd_fence_fail(sc->peer, NULL, HD_S_LOST);
 }
 
+/* Later than those of all others. */
+static void calls_and_hangs_up(struct scene *sc)
+{
+	struct hd_timer timer = { 0 };
+
+	hd_timer_set(sc->s->a.node, &timer, 3600 * HD_NS_PER_S);
+	hd_timer_stop(sc->s->a.node, &timer);
+}
+
 static const struct {
 	const char *what;
 	void (*does)(struct scene *sc);
@@ -94,6 +103,7 @@ static const struct {
 	{ "an endpoint begins anew: pairs", begins_anew },
 	{ "a hang-up: pairs", goes_for_pairs },
 	{ "a hang-up: fences", goes_for_fences },
+	{ "a call and a hang-up: its timer", calls_and_hangs_up },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -155,14 +165,14 @@ static void bystanders_are_not_looked_at(void **state)
 
 static int figures(void)
 {
-	static const uint32_t counts[] = { 10, 1000, 10000 };
+	static const uint32_t counts[] = { 10, 1000, 100000 };
 	double ns[3][ROWS];
 	void *state;
 
 	attack_setup(&state);
 	for (size_t i = 0; i < 3; i++)
 		costs_of(state, counts[i], ns[i]);
-	printf("%-44s%10s%10s%10s   ns\n", "bystanders", "10", "1,000", "10,000");
+	printf("%-44s%10s%10s%10s   ns\n", "bystanders", "10", "1,000", "100,000");
 	for (size_t row = 0; row < ROWS; row++)
 		printf("%-44s%10.0f%10.0f%10.0f\n", rows[row].what, ns[0][row], ns[1][row], ns[2][row]);
 	return attack_teardown(&state);

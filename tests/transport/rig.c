@@ -148,7 +148,7 @@ static void on_wake(struct hd_watch *watch, uint32_t events)
 void hd_timer_stop(struct hd_node *node, struct hd_timer *timer)
 {
 	if (timer->due)
-		LIST_REMOVE(timer, entry);
+		hd_timers_remove(&node->timers, timer);
 	timer->due = 0;
 }
 
@@ -156,17 +156,7 @@ void hd_timer_set(struct hd_node *node, struct hd_timer *timer, uint64_t ns)
 {
 	hd_timer_stop(node, timer);
 	timer->due = hd_now_ns() + ns;
-	LIST_INSERT_HEAD(&node->timers, timer, entry);
-}
-
-static struct hd_timer *timer_first(struct hd_node *node)
-{
-	struct hd_timer *t, *first = NULL;
-
-	LIST_FOREACH(t, &node->timers, entry)
-		if (!first || t->due < first->due)
-			first = t;
-	return first;
+	hd_timers_add(&node->timers, timer);
 }
 
 static int run_timers(struct hd_node *node)
@@ -174,7 +164,7 @@ static int run_timers(struct hd_node *node)
 	struct hd_timer *t;
 	int ran = 0;
 
-	while ((t = timer_first(node)) && t->due <= hd_now_ns()) {
+	while ((t = node->timers.first) && t->due <= hd_now_ns()) {
 		hd_timer_stop(node, t);
 		t->fn(t);
 		ran++;
@@ -184,7 +174,7 @@ static int run_timers(struct hd_node *node)
 
 static int sleep_ms(struct hd_node *node, int ms)
 {
-	struct hd_timer *t = timer_first(node);
+	struct hd_timer *t = node->timers.first;
 	uint64_t now = hd_now_ns();
 	int until;
 
@@ -451,7 +441,7 @@ static void ports_close(struct hd_node *node)
 				     node->port[i]->active);
 		node->port[i]->transport->close(node->port[i]);
 	}
-	if (!LIST_EMPTY(&node->timers))
+	if (node->timers.first)
 		rig_complain(node, "a timer outlived its port");
 	if (node->opened != node->closed)
 		rig_complain(node, "%u links were opened and %u closed", node->opened, node->closed);

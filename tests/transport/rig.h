@@ -97,7 +97,7 @@ struct hd_node {
 	uint64_t turns, sleeps, slept_out; /* slept_out: sleeps that ended by time-out */
 	uint64_t wakes;			   /* writes to wake_fd that were found */
 	TAILQ_HEAD(, hd_link) links, fallen;
-	LIST_HEAD(, hd_timer) timers;
+	struct hd_timers timers;
 	TAILQ_HEAD(, rig_end) ends;
 	unsigned opened, closed; /* links */
 	unsigned rows;

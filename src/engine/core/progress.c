@@ -79,39 +79,32 @@ void hd_timer_stop(struct hd_node *node, struct hd_timer *timer)
 {
 	hd_assert_locked(node);
 	if (timer->due)
-		LIST_REMOVE(timer, entry);
+		hd_timers_remove(&hd_core(node)->timers, timer);
 	timer->due = 0;
 }
 
 void hd_timer_set(struct hd_node *node, struct hd_timer *timer, uint64_t ns)
 {
-	struct hd_timer *t, *last = NULL;
+	struct hd_timers *timers = &hd_core(node)->timers;
 
 	hd_timer_stop(node, timer);
 	timer->due = hd_now_ns() + ns;
-	LIST_FOREACH(t, &hd_core(node)->timers, entry) {
-		if (t->due > timer->due)
-			break;
-		last = t;
-	}
-	if (last)
-		LIST_INSERT_AFTER(last, timer, entry);
-	else
-		LIST_INSERT_HEAD(&hd_core(node)->timers, timer, entry);
-	if (!last && hd_core(node)->arms) /* sleepers know of the timers of their time only */
+	hd_timers_add(timers, timer);
+	if (timers->first == timer &&
+	    hd_core(node)->arms) /* sleepers know of the timers of their time only */
 		hd_timer_fd_set(node);
 }
 
 static int timers_run(struct hd_node *node)
 {
-	struct hd_timer *t = LIST_FIRST(&hd_core(node)->timers);
+	struct hd_timer *t = hd_core(node)->timers.first;
 	uint64_t now;
 	int ran = 0;
 
 	if (!t)
 		return 0;
 	now = hd_now_ns();
-	while ((t = LIST_FIRST(&hd_core(node)->timers)) && t->due <= now) {
+	while ((t = hd_core(node)->timers.first) && t->due <= now) {
 		hd_timer_stop(node, t);
 		t->fn(t);
 		ran++;
@@ -122,7 +115,7 @@ static int timers_run(struct hd_node *node)
 /* hd_timer_next_ms: until the next timer, rounded up; -1: there is none. */
 int hd_timer_next_ms(struct hd_node *node)
 {
-	struct hd_timer *t = LIST_FIRST(&hd_core(node)->timers);
+	struct hd_timer *t = hd_core(node)->timers.first;
 	uint64_t now = t ? hd_now_ns() : 0;
 
 	if (!t)
@@ -133,7 +126,7 @@ int hd_timer_next_ms(struct hd_node *node)
 /* hd_timer_fd_set: the program is about to poll a descriptor of ours: let the next timer make it readable. */
 void hd_timer_fd_set(struct hd_node *node)
 {
-	struct hd_timer *t = LIST_FIRST(&hd_core(node)->timers);
+	struct hd_timer *t = hd_core(node)->timers.first;
 	struct itimerspec at = { 0 };
 
 	if (hd_core(node)->gate.dead || (!t && !hd_core(node)->timer_fd_set))
@@ -410,7 +403,6 @@ void hd_core_init(struct hd_node *node, const struct hd_node_attr *attr, const s
 	core->attr = *attr;
 	core->turn_ops = ops;
 	phases_init(node);
-	LIST_INIT(&core->timers);
 	hd_biased_init(&core->gate.lock);
 	hd_auto_init(node);
 	core->epoll_fd = core->wake_fd = core->timer_watch.fd = -1;

@@ -98,8 +98,8 @@ struct hd_core {
 	/* what is put off, handed in, or timed */
 	TAILQ_HEAD(, hd_deferred) deferred;
 	_Atomic(struct hd_crosswork *)
-		crosswork;	      /* the latest first; whoever makes it not empty writes wake_fd */
-	LIST_HEAD(, hd_timer) timers; /* sorted by due */
+		crosswork; /* the latest first; whoever makes it not empty writes wake_fd */
+	struct hd_timers timers;
 	/* descriptors */
 	int epoll_fd;
 	int wake_fd;

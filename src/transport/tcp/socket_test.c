@@ -539,13 +539,18 @@ static void busy_links_leave_the_epoll_set_and_come_back(void **state)
 
 #define FRAME (HD_TCP_HEAD + 8)
 
-static void send_frames(struct scene *s, int count)
+static void send_frames_of(struct scene *s, uint8_t kind, int count)
 {
-	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
+	const struct hd_pkt pkt = { .kind = kind };
 	const uint64_t payload = 1;
 
 	for (int i = 0; i < count; i++)
 		assert_int_equal(s->end->link->ops->send(s->end->link, &pkt, &payload, sizeof(payload)), 0);
+}
+
+static void send_frames(struct scene *s, int count)
+{
+	send_frames_of(s, HD_PKT_EAGER, count);
 }
 
 /* Frames that are there for the other end, which reads none; the loopback has them as soon as they are written. */
@@ -577,16 +582,21 @@ static void a_stream_leaves_at_the_poll(void **state)
 		rig_poll(s.node);
 		assert_int_equal(frames_there(&s), 20 * i);
 	}
+	send_frames(&s, 10);
+	send_frames_of(&s, HD_PKT_LEAVE, 1); /* the program may not poll any more */
+	assert_int_equal(frames_there(&s), 91);
+	send_frames(&s, 9);
+	rig_poll(s.node);
 	for (int i = 0; i < 100; i++) /* a pause ends it */
 		rig_poll(s.node);
 	send_frames(&s, 20);
-	assert_int_equal(frames_there(&s), 81);
+	assert_int_equal(frames_there(&s), 101);
 	rig_poll(s.node);
 	send_frames(&s, 1); /* and so does a frame that is alone */
-	assert_int_equal(frames_there(&s), 100);
+	assert_int_equal(frames_there(&s), 120);
 	rig_poll(s.node);
 	send_frames(&s, 1);
-	assert_int_equal(frames_there(&s), 102);
+	assert_int_equal(frames_there(&s), 122);
 	scene_close(&s);
 }
 

@@ -359,18 +359,27 @@ static inline void tx_later(struct hd_tcp_link *l)
 	hd_node_stir(l->link.node);
 }
 
+/* What a program polls for, so that it polls: it may wait for that. Who connects, leaves or closes may never poll again. */
+static inline bool is_polled_for(const struct hd_pkt *pkt)
+{
+	const uint64_t kinds = 1ull << HD_PKT_EAGER | 1ull << HD_PKT_RTS | 1ull << HD_PKT_WRITE |
+			       1ull << HD_PKT_PUT | 1ull << HD_PKT_READ | 1ull << HD_PKT_ATOMIC;
+
+	return pkt->kind < HD_PKT_KINDS && kinds >> pkt->kind & 1;
+}
+
 /* A call for the first one alone would cost a stream as much as the one for all the others. */
-static inline bool tx_is_first(struct hd_tcp_link *l)
+static inline bool tx_is_first(struct hd_tcp_link *l, const struct hd_pkt *pkt)
 {
 	uint32_t turns = tcp_port_of(l)->turn - l->tx.turn;
 
-	return l->tx.streams ? turns > STREAM_TURNS : turns > 0;
+	return l->tx.streams && is_polled_for(pkt) ? turns > STREAM_TURNS : turns > 0;
 }
 
 /* Is it time for a write, with n more bytes? */
-static inline bool tx_now(struct hd_tcp_link *l, size_t n)
+static inline bool tx_now(struct hd_tcp_link *l, const struct hd_pkt *pkt, size_t n)
 {
-	return !l->tx.full && (tx_is_first(l) || waiting(&l->tx) + n >= TX_WORTH);
+	return !l->tx.full && (tx_is_first(l, pkt) || waiting(&l->tx) + n >= TX_WORTH);
 }
 
 /* May this link take a packet of n bytes, frame included? 0 or a negative errno. */
@@ -438,7 +447,7 @@ static int sendv_long(struct hd_tcp_link *l, const struct hd_pkt *pkt, const str
 	for (int i = 0; i < count; i++)
 		if (!hd_guard_readable(iov[i].iov_base, iov[i].iov_len))
 			return -EFAULT;
-	now = tx_now(l, HD_TCP_HEAD + len);
+	now = tx_now(l, pkt, HD_TCP_HEAD + len);
 	add_header(l, pkt, len);
 	if (now) {
 		memcpy(all, iov, (size_t)count * sizeof(*iov));
@@ -471,7 +480,7 @@ int hd_tcp_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct io
 	err = tx_short(l, pkt, iov, count, len);
 	if (err < 0)
 		return err;
-	tx_end(l, tx_now(l, 0));
+	tx_end(l, tx_now(l, pkt, 0));
 	return 0;
 }
 

@@ -15,15 +15,15 @@ static void sync_one(struct hd_fi_ep *alias, const struct hd_fi_ep *ep)
 	const struct hd_fi_ep own = *alias;
 
 	*alias = *ep;
-	alias->tx.op_flags = own.tx.op_flags;
-	alias->rx.op_flags = own.rx.op_flags;
+	alias->bound.tx.op_flags = own.bound.tx.op_flags;
+	alias->bound.rx.op_flags = own.bound.rx.op_flags;
 	alias->parent = own.parent;
 	alias->sibling = own.sibling;
 	alias->object = own.object;
 	LIST_INIT(&alias->aliases);
 	LIST_INIT(&alias->regions);
 	alias->triggered = own.triggered;
-	atomic_init(&alias->users, 0);
+	atomic_init(&alias->sharing.users, 0);
 	if (!ep->ep)
 		return;
 	hd_fi_ep_settle(alias);
@@ -44,11 +44,11 @@ static bool flags_apply(struct hd_fi_ep *alias, uint64_t flags)
 
 	switch (flags & (FI_TRANSMIT | FI_RECV)) {
 	case FI_TRANSMIT:
-		alias->tx.op_flags = ops;
-		return hd_fi_op_flags_can_be(alias, &alias->tx, ops);
+		alias->bound.tx.op_flags = ops;
+		return hd_fi_op_flags_can_be(alias, &alias->bound.tx, ops);
 	case FI_RECV:
-		alias->rx.op_flags = ops;
-		return hd_fi_op_flags_can_be(alias, &alias->rx, ops);
+		alias->bound.rx.op_flags = ops;
+		return hd_fi_op_flags_can_be(alias, &alias->bound.rx, ops);
 	default:
 		return false;
 	}
@@ -65,8 +65,8 @@ int hd_fi_ep_alias(struct hd_fi_ep *ep, const struct fi_alias *arg)
 		return hd_fi_no(FI_ENOMEM);
 	alias->offer = ep->offer;
 	alias->parent = parent;
-	alias->tx.op_flags = ep->tx.op_flags;
-	alias->rx.op_flags = ep->rx.op_flags;
+	alias->bound.tx.op_flags = ep->bound.tx.op_flags;
+	alias->bound.rx.op_flags = ep->bound.rx.op_flags;
 	if (!flags_apply(alias, arg->flags)) {
 		free(alias);
 		return hd_fi_no(FI_EINVAL,
@@ -76,7 +76,7 @@ int hd_fi_ep_alias(struct hd_fi_ep *ep, const struct fi_alias *arg)
 	sync_one(alias, parent);
 	LIST_INSERT_HEAD(&parent->aliases, alias, sibling);
 	hd_fi_unlock(ep->domain);
-	atomic_fetch_add(&parent->users, 1);
+	atomic_fetch_add(&parent->sharing.users, 1);
 	hd_fi_domain_add(ep->domain, &alias->object, &alias->fid.fid);
 	*arg->fid = &alias->fid.fid;
 	return 0;
@@ -95,7 +95,7 @@ int hd_fi_alias_close(struct hd_fi_ep *alias)
 	hd_fi_unlock(domain);
 	if (busy)
 		return hd_fi_no(FI_EBUSY, "fi_close of an alias with operations that wait for a counter");
-	atomic_fetch_sub(&alias->parent->users, 1);
+	atomic_fetch_sub(&alias->parent->sharing.users, 1);
 	alias->magic = 0;
 	hd_fi_domain_drop(domain, &alias->object);
 	free(alias);

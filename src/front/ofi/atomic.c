@@ -63,17 +63,17 @@ static int take_remote(const struct hd_fi_atomic *c, size_t size, struct hd_rma_
 static int take_lists(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c, struct hd_fi_atomic_lists *l)
 {
 	size_t size = hd_atomic_size(c->type), elements;
-	int rc = c->remote_count > ep->rma_iov
+	int rc = c->remote_count > ep->attr.rma_iov
 			 ? hd_fi_no(FI_EINVAL, "more remote segments than rma_iov_limit")
 			 : take_remote(c, size, l->seg, &elements);
 
 	if (!rc && c->op != HD_ATOMIC_READ)
-		rc = take_local(c->ioc, c->count, ep->tx_iov, size, elements, l->iov);
+		rc = take_local(c->ioc, c->count, ep->attr.tx_iov, size, elements, l->iov);
 	if (!rc && c->how == HD_ATOMIC_COMPARE)
-		rc = take_local(c->comparev, c->compare_count, ep->tx_iov, size, elements, l->compare);
+		rc = take_local(c->comparev, c->compare_count, ep->attr.tx_iov, size, elements, l->compare);
 	if (!rc && c->how != HD_ATOMIC_BASE)
-		rc = take_local(c->resultv, c->result_count, ep->tx_iov, size, elements, l->result);
-	if (!rc && c->flags & HD_SEND_INJECT && elements * size > ep->inject_max)
+		rc = take_local(c->resultv, c->result_count, ep->attr.tx_iov, size, elements, l->result);
+	if (!rc && c->flags & HD_SEND_INJECT && elements * size > ep->call.inject_max)
 		rc = hd_fi_no(FI_EMSGSIZE, "an atomic operation injected with more bytes than inject_size");
 	return rc;
 }
@@ -82,7 +82,8 @@ static int atomic_check(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c)
 {
 	if (!ep->ep)
 		return hd_fi_no(FI_EOPBADSTATE, "an atomic operation before fi_enable");
-	if (!(ep->tx.caps & FI_ATOMIC) || !(ep->tx.caps & (c->how == HD_ATOMIC_BASE ? FI_WRITE : FI_READ)))
+	if (!(ep->bound.tx.caps & FI_ATOMIC) ||
+	    !(ep->bound.tx.caps & (c->how == HD_ATOMIC_BASE ? FI_WRITE : FI_READ)))
 		return hd_fi_no(FI_ENOSYS,
 				"the endpoint was not opened with FI_ATOMIC, or not for that direction");
 	return hd_atomic_can(c->how, c->op, c->type)
@@ -128,7 +129,7 @@ static ssize_t atomic_post(struct fid_ep *fid, const struct hd_fi_atomic *c)
 	struct hd_fi_atomic_lists l;
 	ssize_t rc;
 
-	if (hd_fi_rare(c->usual && ep->tx.op_flags & FI_TRIGGER))
+	if (hd_fi_rare(c->usual && ep->bound.tx.op_flags & FI_TRIGGER))
 		return hd_fi_trigger_atomic(ep, c);
 	rc = hd_fi_atomic_take(ep, c, &l);
 
@@ -150,7 +151,7 @@ static ssize_t atomic_post(struct fid_ep *fid, const struct hd_fi_atomic *c)
 
 static uint32_t usual_flags(struct fid_ep *fid)
 {
-	return ((struct hd_fi_ep *)fid)->send_flags;
+	return ((struct hd_fi_ep *)fid)->call.send_flags;
 }
 
 static size_t sum_of(const struct fi_ioc *ioc, size_t count)
@@ -343,7 +344,7 @@ static int valid(enum hd_atomic_how how, enum fi_datatype datatype, enum fi_op o
 static int ep_valid(struct fid_ep *ep, enum hd_atomic_how how, enum fi_datatype datatype, enum fi_op op,
 		    size_t *count)
 {
-	return ((struct hd_fi_ep *)ep)->tx.caps & FI_ATOMIC
+	return ((struct hd_fi_ep *)ep)->bound.tx.caps & FI_ATOMIC
 		       ? valid(how, datatype, op, count)
 		       : hd_fi_no(FI_EOPNOTSUPP, "the endpoint was not opened with FI_ATOMIC");
 }

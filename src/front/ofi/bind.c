@@ -23,13 +23,13 @@ static int bind_cq(struct hd_fi_ep *ep, struct hd_fi_cq *cq, uint64_t flags)
 				"fi_ep_bind of a completion queue with neither FI_TRANSMIT nor FI_RECV");
 	if (cq->domain != ep->domain)
 		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of a completion queue of another domain");
-	if ((flags & FI_TRANSMIT && ep->tx.cq) || (flags & FI_RECV && ep->rx.cq))
+	if ((flags & FI_TRANSMIT && ep->bound.tx.cq) || (flags & FI_RECV && ep->bound.rx.cq))
 		return hd_fi_no(FI_EINVAL, "fi_ep_bind where there is a completion queue for that direction");
 	if (flags & FI_TRANSMIT)
-		bind_dir(&ep->tx, cq, flags);
+		bind_dir(&ep->bound.tx, cq, flags);
 	if (flags & FI_RECV)
-		bind_dir(&ep->rx, cq, flags);
-	if (ep->prefix || ep->rx.caps & FI_SOURCE_ERR)
+		bind_dir(&ep->bound.rx, cq, flags);
+	if (ep->attr.prefix || ep->bound.rx.caps & FI_SOURCE_ERR)
 		hd_fi_cq_look(cq);
 	return 0;
 }
@@ -53,11 +53,11 @@ static int ofi_bind_cntr(struct hd_fi_ep *ep, struct hd_fi_cntr *cntr, uint64_t 
 	if (cntr->domain != ep->domain)
 		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of a counter of another domain");
 	for (int i = 0; i < HD_FI_CNTR_KINDS; i++)
-		if (flags & cntr_flag[i] && ep->cntrs[i])
+		if (flags & cntr_flag[i] && ep->bound.cntrs[i])
 			return hd_fi_no(FI_EINVAL, "fi_ep_bind where there is a counter for that");
 	for (int i = 0; i < HD_FI_CNTR_KINDS; i++)
 		if (flags & cntr_flag[i]) {
-			ep->cntrs[i] = cntr;
+			ep->bound.cntrs[i] = cntr;
 			atomic_fetch_add(&cntr->users, 1);
 		}
 	if (ep->ep)
@@ -86,11 +86,11 @@ static int bind_eq(struct hd_fi_ep *ep, struct fid *fid, uint64_t flags)
 
 	if (flags)
 		return hd_fi_no(FI_EBADFLAGS, "fi_ep_bind of an event queue takes no flags");
-	if (!eq || ep->eq)
+	if (!eq || ep->bound.eq)
 		return hd_fi_no(FI_EINVAL,
 				"fi_ep_bind of an event queue of another fabric, or where there is one");
 	hd_fi_eq_use(eq, 1);
-	ep->eq = eq;
+	ep->bound.eq = eq;
 	return 0;
 }
 
@@ -140,15 +140,15 @@ int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 
 void hd_fi_ep_unbind(struct hd_fi_ep *ep)
 {
-	if (ep->tx.cq)
-		atomic_fetch_sub(&ep->tx.cq->users, 1);
-	if (ep->rx.cq)
-		atomic_fetch_sub(&ep->rx.cq->users, 1);
+	if (ep->bound.tx.cq)
+		atomic_fetch_sub(&ep->bound.tx.cq->users, 1);
+	if (ep->bound.rx.cq)
+		atomic_fetch_sub(&ep->bound.rx.cq->users, 1);
 	for (int i = 0; i < HD_FI_CNTR_KINDS; i++)
-		if (ep->cntrs[i])
-			atomic_fetch_sub(&ep->cntrs[i]->users, 1);
+		if (ep->bound.cntrs[i])
+			atomic_fetch_sub(&ep->bound.cntrs[i]->users, 1);
 	if (ep->av)
 		atomic_fetch_sub(&hd_fi_av_whole(ep->av)->users, 1);
-	if (ep->eq)
-		hd_fi_eq_use(ep->eq, -1);
+	if (ep->bound.eq)
+		hd_fi_eq_use(ep->bound.eq, -1);
 }

@@ -59,7 +59,7 @@ static ssize_t buffered_take(struct hd_fi_ep *ep, const struct taking *t)
 			FI_EINVAL,
 			"FI_CLAIM without the message's context, or FI_AUTH_KEY at an endpoint without keys");
 	if (!(t->flags & FI_DISCARD))
-		rc = hd_fi_check_room(t->iov, &room, ep->rx_iov);
+		rc = hd_fi_check_room(t->iov, &room, ep->attr.rx_iov);
 	if (!rc && !(t->flags & FI_DISCARD) && room < t->count)
 		rc = hd_fi_no(FI_EINVAL, "a message of known length taken to NULL");
 	if (rc)
@@ -170,9 +170,9 @@ static ssize_t buffered_tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_t
 
 void hd_fi_buffered_init(struct hd_fi_ep *ep, bool on)
 {
-	ep->buffered = on;
-	ep->buffered_limit = DEFAULT_LIMIT;
-	ep->buffered_min = DEFAULT_MIN;
+	ep->call.buffered = on;
+	ep->attr.buffered_limit = DEFAULT_LIMIT;
+	ep->attr.buffered_min = DEFAULT_MIN;
 }
 
 void hd_fi_buffered_msg(struct fi_ops_msg *table)
@@ -191,11 +191,11 @@ void hd_fi_buffered_tagged(struct fi_ops_tagged *table)
 
 uint32_t *hd_fi_buffered_option(struct hd_fi_ep *ep, int optname)
 {
-	if (!ep->buffered)
+	if (!ep->call.buffered)
 		return NULL;
 	if (optname == FI_OPT_BUFFERED_LIMIT)
-		return &ep->buffered_limit;
-	return optname == FI_OPT_BUFFERED_MIN ? &ep->buffered_min : NULL;
+		return &ep->attr.buffered_limit;
+	return optname == FI_OPT_BUFFERED_MIN ? &ep->attr.buffered_min : NULL;
 }
 
 int hd_fi_buffered_set(struct hd_fi_ep *ep, uint32_t *option, const void *optval, size_t optlen)
@@ -204,7 +204,7 @@ int hd_fi_buffered_set(struct hd_fi_ep *ep, uint32_t *option, const void *optval
 
 	if (!optval || optlen != sizeof(value))
 		return hd_fi_no(FI_EINVAL, "fi_setopt of a buffered endpoint's limit, which is a size_t");
-	if (ep->rq ? ep->sharers : ep->ep != NULL)
+	if (ep->sharing.rq ? ep->sharing.sharers : ep->ep != NULL)
 		return hd_fi_no(FI_EOPBADSTATE, "fi_setopt of a buffered endpoint's limit after fi_enable");
 	memcpy(&value, optval, sizeof(value));
 	if (value == SIZE_MAX)
@@ -212,5 +212,5 @@ int hd_fi_buffered_set(struct hd_fi_ep *ep, uint32_t *option, const void *optval
 	if (value > HD_BUFFERED_MAX)
 		return hd_fi_no(FI_EMSGSIZE, "fi_setopt of a buffered endpoint's limit beyond the largest");
 	*option = (uint32_t)value;
-	return ep->rq ? hd_fi_srx_limits(ep) : 0;
+	return ep->sharing.rq ? hd_fi_srx_limits(ep) : 0;
 }

@@ -23,8 +23,8 @@ static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 		return hd_fi_no(FI_EINVAL, "fi_setname without an address of the endpoint's format");
 	if (ep->ep)
 		return hd_fi_no(FI_EOPBADSTATE, "fi_setname after fi_enable");
-	ep->addr = name;
-	ep->has_addr = !hd_fi_addr_is_any(&name);
+	ep->attr.addr = name;
+	ep->attr.has_addr = !hd_fi_addr_is_any(&name);
 	return 0;
 }
 
@@ -38,8 +38,8 @@ static int name_out(struct hd_fi_ep *ep, bool of_peer, void *addr, size_t *addrl
 	if (!ep->ep)
 		return of_peer ? hd_fi_no(FI_ENOTCONN, "fi_getpeer before the endpoint is connected")
 			       : hd_fi_no(FI_EOPBADSTATE, "fi_getname before fi_enable");
-	if (!of_peer && ep->called.sa.sa_family != AF_UNSPEC)
-		return hd_fi_addr_out(&ep->called.sa, addr, addrlen);
+	if (!of_peer && ep->connected.called.sa.sa_family != AF_UNSPEC)
+		return hd_fi_addr_out(&ep->connected.called.sa, addr, addrlen);
 	hd_fi_lock(ep->domain);
 	rc = of_peer ? hd_ep_peer_name(ep->ep, &name) : hd_ep_name(ep->ep, cm_family_of(ep), &name);
 	hd_fi_unlock(ep->domain);
@@ -90,7 +90,7 @@ static int ep_connect(struct fid_ep *fid, const void *addr, const void *param, s
 	size_t size = addr ? hd_sockaddr_size(addr) : 0;
 	int rc;
 
-	if (!size || hd_fi_addr_copy(addr, size, cm_family_of(ep), &to) || ep->connreq)
+	if (!size || hd_fi_addr_copy(addr, size, cm_family_of(ep), &to) || ep->connected.request)
 		return hd_fi_no(
 			FI_EINVAL,
 			"fi_connect without an address of the endpoint's format, or of an endpoint that is to accept");
@@ -110,11 +110,11 @@ static int ep_accept(struct fid_ep *fid, const void *param, size_t paramlen)
 	struct hd_cm_data data;
 	int rc;
 
-	if (!ep->connreq)
+	if (!ep->connected.request)
 		return hd_fi_no(FI_EINVAL,
 				"fi_accept of an endpoint that was not opened with a connection request");
 	rc = cm_begin(fid, param, paramlen, &data);
-	return rc ? rc : hd_fi_answer(ep, ep->connreq, &data);
+	return rc ? rc : hd_fi_answer(ep, ep->connected.request, &data);
 }
 
 /* Who was connected gets one FI_SHUTDOWN: for this call, or, if it comes too late, for the other end's. */
@@ -133,7 +133,7 @@ static int ep_shutdown(struct fid_ep *fid, uint64_t flags)
 	up = !hd_ep_peer_name(ep->ep, &peer);
 	rc = hd_ep_disconnect(ep->ep);
 	if (!rc && up)
-		hd_evq_post(hd_fi_eq_evq(ep->eq),
+		hd_evq_post(hd_fi_eq_evq(ep->bound.eq),
 			    &(struct hd_event){ .code = HD_EV_DOWN, .owner = (void *)&ep->fid });
 	hd_fi_unlock(ep->domain);
 	return hd_fi_ret(rc, "fi_shutdown");

@@ -42,7 +42,7 @@ int hd_fi_check_room(const struct iovec *iov, size_t *count, size_t limit)
 
 int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t max)
 {
-	int rc = hd_fi_check_iov(iov, count, ep->tx_iov);
+	int rc = hd_fi_check_iov(iov, count, ep->attr.tx_iov);
 
 	if (rc)
 		return rc;
@@ -90,13 +90,14 @@ ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t co
 int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out)
 {
 	if (flags & ~(SEND_FLAGS | (ep->offer->tx_op_flags & ~FI_MULTICAST)) ||
-	    (flags & FI_FENCE && !(ep->gate & HD_SEND_GATED)))
+	    (flags & FI_FENCE && !(ep->call.gate & HD_SEND_GATED)))
 		return hd_fi_no(
 			FI_EINVAL,
 			"a send with flags that it does not take, or FI_FENCE without the capability");
 	*out = (flags & FI_REMOTE_CQ_DATA ? HD_SEND_IMM : 0) | (flags & FI_INJECT ? HD_SEND_INJECT : 0) |
-	       (flags & FI_FENCE ? HD_SEND_FENCE : 0) | ep->gate | (hd_fi_level(flags) & ep->levels) |
-	       (ep->tx_always || (flags & FI_COMPLETION && ep->tx.cq) ? HD_SEND_COMPLETE : 0);
+	       (flags & FI_FENCE ? HD_SEND_FENCE : 0) | ep->call.gate |
+	       (hd_fi_level(flags) & ep->call.levels) |
+	       (ep->call.tx_always || (flags & FI_COMPLETION && ep->bound.tx.cq) ? HD_SEND_COMPLETE : 0);
 	return 0;
 }
 
@@ -104,7 +105,7 @@ int hd_fi_check_recvv(const struct hd_fi_ep *ep, struct hd_fi_recv *r)
 {
 	static const struct iovec nothing;
 	bool one = r->count == 1;
-	int rc = hd_fi_check_room(r->iov, &r->count, ep->rx_iov);
+	int rc = hd_fi_check_room(r->iov, &r->count, ep->attr.rx_iov);
 
 	if (rc)
 		return rc;

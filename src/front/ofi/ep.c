@@ -39,30 +39,31 @@ static void settle_receiver(struct hd_fi_ep *ep)
 {
 	bool shared = ep->fid.fid.fclass == FI_CLASS_SRX_CTX;
 
-	ep->rx_base = (shared ? HD_RECV_SHARED : 0) | ep->rx_order;
-	ep->rx_asks = shared || ep->rx.cq;
-	ep->rx_always = completes(&ep->rx, 0);
-	ep->peek_copies = shared ? ep->sharers && !ep->peek_plain
-				 : ep->rx.cq && ep->rx.cq->format >= FI_CQ_FORMAT_DATA;
+	ep->call.rx_base = (shared ? HD_RECV_SHARED : 0) | ep->attr.rx_order;
+	ep->call.rx_asks = shared || ep->bound.rx.cq;
+	ep->call.rx_always = completes(&ep->bound.rx, 0);
+	ep->call.peek_copies = shared ? ep->sharing.sharers && !ep->sharing.peek_plain
+				      : ep->bound.rx.cq && ep->bound.rx.cq->format >= FI_CQ_FORMAT_DATA;
 }
 
 void hd_fi_ep_settle(struct hd_fi_ep *ep)
 {
-	uint64_t tx = ep->tx.op_flags, rx = ep->rx.op_flags;
+	uint64_t tx = ep->bound.tx.op_flags, rx = ep->bound.rx.op_flags;
 
 	/* a datagram has been transmitted when its send returns, and is never known to have been delivered */
-	ep->levels = ep->offer->ep.type == FI_EP_DGRAM ? 0 : HD_SEND_DELIVERED | HD_SEND_ACKED;
-	ep->tx_always = completes(&ep->tx, 0);
+	ep->call.levels = ep->offer->ep.type == FI_EP_DGRAM ? 0 : HD_SEND_DELIVERED | HD_SEND_ACKED;
+	ep->call.tx_always = completes(&ep->bound.tx, 0);
 	settle_receiver(ep);
-	ep->gate = (ep->tx.caps & FI_FENCE ? HD_SEND_GATED : 0) | (ep->tx_strict ? HD_SEND_ORDERED : 0) |
-		   (ep->domain->av_keys ? HD_SEND_KEYED : 0);
-	ep->send_flags = ep->gate | (completes(&ep->tx, tx) ? HD_SEND_COMPLETE : 0) |
-			 (tx & FI_INJECT ? HD_SEND_INJECT : 0) | (hd_fi_level(tx) & ep->levels);
-	ep->read_flags = ep->send_flags & ~(uint32_t)HD_SEND_INJECT;
-	ep->send_max = hd_fi_send_max(ep, ep->send_flags);
-	ep->trecv_flags = HD_RECV_TAGGED | hd_fi_recv_completes(ep, rx);
-	ep->recv_flags = hd_fi_recv_completes(ep, rx) | (rx & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
-	ep->directed = hd_fi_directed(ep->offer, ep->rx.caps);
+	ep->call.gate = (ep->bound.tx.caps & FI_FENCE ? HD_SEND_GATED : 0) |
+			(ep->attr.tx_strict ? HD_SEND_ORDERED : 0) |
+			(ep->domain->av_keys ? HD_SEND_KEYED : 0);
+	ep->call.send_flags = ep->call.gate | (completes(&ep->bound.tx, tx) ? HD_SEND_COMPLETE : 0) |
+			      (tx & FI_INJECT ? HD_SEND_INJECT : 0) | (hd_fi_level(tx) & ep->call.levels);
+	ep->call.read_flags = ep->call.send_flags & ~(uint32_t)HD_SEND_INJECT;
+	ep->call.send_max = hd_fi_send_max(ep, ep->call.send_flags);
+	ep->call.trecv_flags = HD_RECV_TAGGED | hd_fi_recv_completes(ep, rx);
+	ep->call.recv_flags = hd_fi_recv_completes(ep, rx) | (rx & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
+	ep->call.directed = hd_fi_directed(ep->offer, ep->bound.rx.caps);
 }
 
 /* struct fi_ops_msg and struct fi_ops_tagged have members of the same names. */
@@ -84,10 +85,10 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 
 static void msg_table(struct hd_fi_ep *ep, bool sends, bool receives)
 {
-	struct fi_ops_msg *t = &ep->msg;
+	struct fi_ops_msg *t = &ep->own.msg;
 
-	*t = ep->prefix ? hd_fi_prefix_msg_ops : hd_fi_msg_ops[ep->domain->locked];
-	if (ep->tx.op_flags & FI_MULTICAST)
+	*t = ep->attr.prefix ? hd_fi_prefix_msg_ops : hd_fi_msg_ops[ep->domain->locked];
+	if (ep->bound.tx.op_flags & FI_MULTICAST)
 		hd_fi_mc_msg(t);
 	if (!receives)
 		TAKE_RECEIVES(t, &hd_fi_no_msg_ops);
@@ -97,9 +98,9 @@ static void msg_table(struct hd_fi_ep *ep, bool sends, bool receives)
 
 static void tagged_table(struct hd_fi_ep *ep, bool sends, bool receives)
 {
-	struct fi_ops_tagged *t = &ep->tagged;
+	struct fi_ops_tagged *t = &ep->own.tagged;
 
-	*t = ep->prefix ? hd_fi_prefix_tagged_ops : hd_fi_tagged_ops[ep->domain->locked];
+	*t = ep->attr.prefix ? hd_fi_prefix_tagged_ops : hd_fi_tagged_ops[ep->domain->locked];
 	if (!receives)
 		TAKE_RECEIVES(t, &hd_fi_no_tagged_ops);
 	if (!sends)
@@ -108,7 +109,7 @@ static void tagged_table(struct hd_fi_ep *ep, bool sends, bool receives)
 
 static void rma_table(struct hd_fi_ep *ep, bool reads, bool writes)
 {
-	struct fi_ops_rma *t = &ep->rma;
+	struct fi_ops_rma *t = &ep->own.rma;
 
 	*t = hd_fi_rma_ops[ep->domain->locked];
 	if (!reads) {
@@ -134,27 +135,30 @@ static bool can(const struct hd_fi_dir *dir, uint64_t caps)
 /* Is there something to tell of what it receives? A shared receive context leaves that to its endpoints. */
 static bool receives(const struct hd_fi_ep *ep)
 {
-	return ep->rx.cq || (ep->cntrs[HD_FI_CNTR_RECV] && !ep->buffered) || !can(&ep->rx, FI_RECV) || ep->rq;
+	return ep->bound.rx.cq || (ep->bound.cntrs[HD_FI_CNTR_RECV] && !ep->call.buffered) ||
+	       !can(&ep->bound.rx, FI_RECV) || ep->sharing.rq;
 }
 
 void hd_fi_ep_tables(struct hd_fi_ep *ep)
 {
 	/* buffers are posted to a shared receive context, not to those who share it */
-	msg_table(ep, can(&ep->tx, FI_MSG | FI_SEND), can(&ep->rx, FI_MSG | FI_RECV) && !ep->srx);
-	tagged_table(ep, can(&ep->tx, FI_TAGGED | FI_SEND), can(&ep->rx, FI_TAGGED | FI_RECV) && !ep->srx);
-	if (ep->buffered && can(&ep->rx, FI_MSG | FI_RECV) && !ep->srx)
-		hd_fi_buffered_msg(&ep->msg);
-	if (ep->buffered && can(&ep->rx, FI_TAGGED | FI_RECV) && !ep->srx)
-		hd_fi_buffered_tagged(&ep->tagged);
+	msg_table(ep, can(&ep->bound.tx, FI_MSG | FI_SEND),
+		  can(&ep->bound.rx, FI_MSG | FI_RECV) && !ep->sharing.srx);
+	tagged_table(ep, can(&ep->bound.tx, FI_TAGGED | FI_SEND),
+		     can(&ep->bound.rx, FI_TAGGED | FI_RECV) && !ep->sharing.srx);
+	if (ep->call.buffered && can(&ep->bound.rx, FI_MSG | FI_RECV) && !ep->sharing.srx)
+		hd_fi_buffered_msg(&ep->own.msg);
+	if (ep->call.buffered && can(&ep->bound.rx, FI_TAGGED | FI_RECV) && !ep->sharing.srx)
+		hd_fi_buffered_tagged(&ep->own.tagged);
 	if (!receives(ep)) {
-		TAKE_RECEIVES(&ep->msg, &hd_fi_queueless_msg_ops);
-		TAKE_RECEIVES(&ep->tagged, &hd_fi_queueless_tagged_ops);
+		TAKE_RECEIVES(&ep->own.msg, &hd_fi_queueless_msg_ops);
+		TAKE_RECEIVES(&ep->own.tagged, &hd_fi_queueless_tagged_ops);
 	}
-	rma_table(ep, can(&ep->tx, FI_RMA | FI_READ), can(&ep->tx, FI_RMA | FI_WRITE));
+	rma_table(ep, can(&ep->bound.tx, FI_RMA | FI_READ), can(&ep->bound.tx, FI_RMA | FI_WRITE));
 	hd_fi_trigger_tables(ep);
-	ep->fid.msg = &ep->msg;
-	ep->fid.tagged = &ep->tagged;
-	ep->fid.rma = &ep->rma;
+	ep->fid.msg = &ep->own.msg;
+	ep->fid.tagged = &ep->own.tagged;
+	ep->fid.rma = &ep->own.rma;
 }
 
 void hd_fi_ep_share_lock(struct fid *fid)
@@ -169,23 +173,24 @@ void hd_fi_ep_share_lock(struct fid *fid)
 
 static struct hd_cntr *cntr_of(const struct hd_fi_ep *ep, enum hd_fi_cntr_kind kind)
 {
-	return ep->cntrs[kind] ? ep->cntrs[kind]->cntr : NULL;
+	return ep->bound.cntrs[kind] ? ep->bound.cntrs[kind]->cntr : NULL;
 }
 
 /* Whoever only sends, or only writes, binds nothing for receives and posts none: those calls are refused then, the endpoint is not. */
 static bool may_be_deaf(const struct hd_fi_ep *ep)
 {
-	return ep->tx.caps && !ep->buffered && !ep->srx;
+	return ep->bound.tx.caps && !ep->call.buffered && !ep->sharing.srx;
 }
 
 int hd_fi_ep_check_bound(const struct hd_fi_ep *ep)
 {
-	if (hd_fi_ep_connects(ep) && !ep->eq)
+	if (hd_fi_ep_connects(ep) && !ep->bound.eq)
 		return hd_fi_no(FI_ENOEQ, "fi_enable, connected endpoints need an event queue");
 	if (!hd_fi_ep_connects(ep) && !ep->av)
 		return hd_fi_no(FI_ENOAV, "fi_enable without an address vector");
-	if (ep->tx.caps & (FI_SEND | FI_READ | FI_WRITE) && !ep->tx.cq && !ep->cntrs[HD_FI_CNTR_SEND] &&
-	    !ep->cntrs[HD_FI_CNTR_READ] && !ep->cntrs[HD_FI_CNTR_WRITE])
+	if (ep->bound.tx.caps & (FI_SEND | FI_READ | FI_WRITE) && !ep->bound.tx.cq &&
+	    !ep->bound.cntrs[HD_FI_CNTR_SEND] && !ep->bound.cntrs[HD_FI_CNTR_READ] &&
+	    !ep->bound.cntrs[HD_FI_CNTR_WRITE])
 		return hd_fi_no(FI_ENOCQ, "fi_enable without a completion queue or a counter for transmits");
 	return receives(ep) || may_be_deaf(ep)
 		       ? 0
@@ -202,14 +207,14 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 		return hd_fi_ret(rc, "fi_enable");
 	if (hd_fi_ep_connects(ep)) {
 		assert(ep->domain->locked); /* whoever reads the event queue, and its bell's thread, come to this node */
-		ep->other.dest = hd_ep_to(made);
-		ep->other.size = ep->other.direct = 1;
-		ep->av = &ep->other;
+		ep->connected.other.dest = hd_ep_to(made);
+		ep->connected.other.size = ep->connected.other.direct = 1;
+		ep->av = &ep->connected.other;
 	}
 	rc = hd_fi_auth_readers(ep->domain, made, &ep->auth,
 				(struct hd_fi_reader){ .av = ep->av,
-						       .prefix = ep->prefix,
-						       .source_err = ep->rx.caps & FI_SOURCE_ERR });
+						       .prefix = ep->attr.prefix,
+						       .source_err = ep->bound.rx.caps & FI_SOURCE_ERR });
 	if (rc) {
 		hd_ep_close(made);
 		return rc;
@@ -224,16 +229,16 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 
 static uint32_t ep_policy_of(const struct hd_fi_ep *ep)
 {
-	bool directed = hd_fi_directed(ep->offer, ep->rx.caps);
+	bool directed = hd_fi_directed(ep->offer, ep->bound.rx.caps);
 
 	return (directed ? HD_EP_DIRECTED : 0) | (directed && ep->domain->av_keys ? HD_EP_BY_KEY : 0) |
-	       (ep->tx.caps & FI_FENCE ? HD_EP_FENCE : 0) | (ep->buffered ? HD_EP_BUFFERED : 0) |
-	       (hd_fi_variable(ep->offer, ep->rx.caps) ? HD_EP_VARIABLE : 0) |
-	       (ep->tx_order & FI_ORDER_SAW && ep->tx.caps & FI_WRITE ? HD_EP_SAW : 0) |
-	       (ep->tx_order & (FI_ORDER_WAS | FI_ORDER_RAS) ? HD_EP_WAS : 0) |
-	       (ep->tx_strict ? HD_EP_TX_ORDERED : 0) |
-	       (ep->rx.caps & FI_REMOTE_READ ? HD_EP_REMOTE_READ : 0) |
-	       (ep->rx.caps & FI_REMOTE_WRITE ? HD_EP_REMOTE_WRITE : 0);
+	       (ep->bound.tx.caps & FI_FENCE ? HD_EP_FENCE : 0) | (ep->call.buffered ? HD_EP_BUFFERED : 0) |
+	       (hd_fi_variable(ep->offer, ep->bound.rx.caps) ? HD_EP_VARIABLE : 0) |
+	       (ep->attr.tx_order & FI_ORDER_SAW && ep->bound.tx.caps & FI_WRITE ? HD_EP_SAW : 0) |
+	       (ep->attr.tx_order & (FI_ORDER_WAS | FI_ORDER_RAS) ? HD_EP_WAS : 0) |
+	       (ep->attr.tx_strict ? HD_EP_TX_ORDERED : 0) |
+	       (ep->bound.rx.caps & FI_REMOTE_READ ? HD_EP_REMOTE_READ : 0) |
+	       (ep->bound.rx.caps & FI_REMOTE_WRITE ? HD_EP_REMOTE_WRITE : 0);
 }
 
 static enum hd_ep_type engine_type(const struct hd_fi_ep *ep)
@@ -257,13 +262,14 @@ void hd_fi_ep_attr_of(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)
 {
 	*attr = (struct hd_ep_attr){ .type = engine_type(ep),
 				     .policy = ep_policy_of(ep),
-				     .tx_size = ep->tx_size,
-				     .tx_cq = ep->tx.cq ? ep->tx.cq->cq : NULL,
-				     .rx_cq = ep->rx.cq ? ep->rx.cq->cq : NULL,
-				     .buffered = { (void *)&ep->fid, ep->buffered_limit, ep->buffered_min },
-				     .bind = ep->has_addr ? &ep->addr.sa : NULL,
-				     .min_multi_recv = ep->min_multi_recv,
-				     .evq = hd_fi_ep_connects(ep) ? hd_fi_eq_evq(ep->eq) : NULL,
+				     .tx_size = ep->attr.tx_size,
+				     .tx_cq = ep->bound.tx.cq ? ep->bound.tx.cq->cq : NULL,
+				     .rx_cq = ep->bound.rx.cq ? ep->bound.rx.cq->cq : NULL,
+				     .buffered = { (void *)&ep->fid, ep->attr.buffered_limit,
+						   ep->attr.buffered_min },
+				     .bind = ep->attr.has_addr ? &ep->attr.addr.sa : NULL,
+				     .min_multi_recv = ep->attr.min_multi_recv,
+				     .evq = hd_fi_ep_connects(ep) ? hd_fi_eq_evq(ep->bound.eq) : NULL,
 				     .owner = (void *)ep };
 	attr->cntrs.send = cntr_of(ep, HD_FI_CNTR_SEND);
 	attr->cntrs.recv = cntr_of(ep, HD_FI_CNTR_RECV);
@@ -320,8 +326,8 @@ static int ep_enable(struct hd_fi_ep *ep)
 	if (rc) {
 		char text[80] = "any address";
 
-		if (ep->has_addr)
-			hd_fi_addr_text(&ep->addr, text, sizeof(text));
+		if (ep->attr.has_addr)
+			hd_fi_addr_text(&ep->attr.addr, text, sizeof(text));
 		hd_warn("cannot enable an endpoint at %s: %s%s", text, fi_strerror(-rc), address_advice(rc));
 	}
 	return rc;
@@ -344,9 +350,9 @@ static struct hd_fi_dir *dir_of(struct hd_fi_ep *ep, uint64_t flags)
 {
 	switch (flags & (FI_TRANSMIT | FI_RECV)) {
 	case FI_TRANSMIT:
-		return &ep->tx;
+		return &ep->bound.tx;
 	case FI_RECV:
-		return &ep->rx;
+		return &ep->bound.rx;
 	default:
 		return NULL;
 	}
@@ -406,7 +412,7 @@ static int ep_close(struct fid *fid)
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_fi_domain *domain = ep->domain;
 
-	if (atomic_load(&ep->users))
+	if (atomic_load(&ep->sharing.users))
 		return hd_fi_no(
 			FI_EBUSY,
 			"fi_close of an endpoint that others use: aliases, regions, triggered operations");
@@ -430,7 +436,7 @@ static int ep_close(struct fid *fid)
 	hd_fi_ep_unbind(ep);
 	ep->magic = 0;
 	hd_fi_domain_drop(domain, &ep->object);
-	free(ep->mcs);
+	free(ep->groups.all);
 	free(ep);
 	return 0;
 }
@@ -453,28 +459,29 @@ void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	const struct fi_tx_attr *tx = info->tx_attr;
 	const struct fi_rx_attr *rx = info->rx_attr;
 
-	ep->tx.caps = dir_caps(info->caps, tx ? tx->caps : 0, ep->offer->tx.caps);
-	ep->rx.caps = dir_caps(info->caps, rx ? rx->caps : 0, ep->offer->rx.caps);
-	ep->tx.op_flags = tx ? tx->op_flags : 0;
-	ep->rx.op_flags = rx ? rx->op_flags : 0;
-	ep->inject_max = tx ? tx->inject_size : ep->offer->tx.inject_size;
-	ep->prefix = ep->offer->ep.msg_prefix_size;
-	ep->tx_size = tx ? (uint32_t)tx->size : 0;
-	ep->rx_size = rx && rx->size ? rx->size : ep->offer->rx.size;
-	ep->tx_order = tx ? tx->msg_order : ep->offer->tx.msg_order;
-	ep->tx_strict = tx && tx->comp_order;
-	ep->rx_order = (rx && rx->comp_order ? HD_RECV_ORDERED : 0) |
-		       (rx && rx->comp_order & FI_ORDER_DATA ? HD_RECV_ASCENDING : 0);
-	ep->rma_iov = tx && tx->rma_iov_limit ? (uint32_t)tx->rma_iov_limit
-					      : (uint32_t)ep->offer->tx.rma_iov_limit;
-	ep->tx_iov = tx && tx->iov_limit ? (uint32_t)tx->iov_limit : HD_MAX_IOV;
-	ep->rx_iov = rx && rx->iov_limit ? (uint32_t)rx->iov_limit : HD_MAX_IOV;
-	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ? info->ep_attr->max_msg_size
-									: ep->offer->ep.max_msg_size;
-	ep->casts = info->caps & ep->offer->caps & FI_MULTICAST;
+	ep->bound.tx.caps = dir_caps(info->caps, tx ? tx->caps : 0, ep->offer->tx.caps);
+	ep->bound.rx.caps = dir_caps(info->caps, rx ? rx->caps : 0, ep->offer->rx.caps);
+	ep->bound.tx.op_flags = tx ? tx->op_flags : 0;
+	ep->bound.rx.op_flags = rx ? rx->op_flags : 0;
+	ep->call.inject_max = tx ? tx->inject_size : ep->offer->tx.inject_size;
+	ep->attr.prefix = ep->offer->ep.msg_prefix_size;
+	ep->attr.tx_size = tx ? (uint32_t)tx->size : 0;
+	ep->attr.rx_size = rx && rx->size ? rx->size : ep->offer->rx.size;
+	ep->attr.tx_order = tx ? tx->msg_order : ep->offer->tx.msg_order;
+	ep->attr.tx_strict = tx && tx->comp_order;
+	ep->attr.rx_order = (rx && rx->comp_order ? HD_RECV_ORDERED : 0) |
+			    (rx && rx->comp_order & FI_ORDER_DATA ? HD_RECV_ASCENDING : 0);
+	ep->attr.rma_iov = tx && tx->rma_iov_limit ? (uint32_t)tx->rma_iov_limit
+						   : (uint32_t)ep->offer->tx.rma_iov_limit;
+	ep->attr.tx_iov = tx && tx->iov_limit ? (uint32_t)tx->iov_limit : HD_MAX_IOV;
+	ep->attr.rx_iov = rx && rx->iov_limit ? (uint32_t)rx->iov_limit : HD_MAX_IOV;
+	ep->attr.max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ? info->ep_attr->max_msg_size
+									     : ep->offer->ep.max_msg_size;
+	ep->groups.may = info->caps & ep->offer->caps & FI_MULTICAST;
 	if (hd_fi_variable(ep->offer, info->caps & ep->offer->caps))
-		ep->max_msg_size = HD_MAX_VARIABLE;
-	hd_fi_buffered_init(ep, ep->offer->mode & FI_BUFFERED_RECV || hd_fi_variable(ep->offer, ep->rx.caps));
+		ep->attr.max_msg_size = HD_MAX_VARIABLE;
+	hd_fi_buffered_init(ep, ep->offer->mode & FI_BUFFERED_RECV ||
+					hd_fi_variable(ep->offer, ep->bound.rx.caps));
 }
 
 /* A wildcard without a port says nothing; a specific address or a port is where we are to listen. */
@@ -483,11 +490,11 @@ static int ep_take_address(struct hd_fi_ep *ep, const struct fi_info *info)
 	if (!info->src_addr || !info->src_addrlen)
 		return 0;
 	if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, hd_fi_family(ep->domain->addr_format),
-			    &ep->addr))
+			    &ep->attr.addr))
 		return hd_fi_no(FI_EINVAL, "fi_endpoint with a source address that is none");
-	if (ep->connreq) /* the port is the passive endpoint's */
-		ep->addr.in.sin_port = 0;
-	ep->has_addr = !hd_fi_addr_is_any(&ep->addr);
+	if (ep->connected.request) /* the port is the passive endpoint's */
+		ep->attr.addr.in.sin_port = 0;
+	ep->attr.has_addr = !hd_fi_addr_is_any(&ep->attr.addr);
 	return 0;
 }
 
@@ -498,10 +505,10 @@ static int take_kind(struct hd_fi_ep *ep, const struct fi_info *info)
 
 	if (!hd_fi_ep_connects(ep))
 		return ep_take_address(ep, info);
-	ep->addr_mask = 0;
+	ep->call.addr_mask = 0;
 	ep->fid.cm = &hd_fi_conn_cm_ops;
 	rc = info->handle ? hd_fi_handle_take(ep, info->handle) : 0;
-	if (!rc && !ep->has_addr)
+	if (!rc && !ep->attr.has_addr)
 		rc = ep_take_address(ep, info);
 	if (!rc)
 		hd_fi_domain_share(ep->domain);
@@ -514,8 +521,8 @@ void hd_fi_ep_init(struct hd_fi_ep *ep, struct hd_fi_domain *domain, const struc
 	ep->domain = domain;
 	ep->node = domain->node;
 	ep->offer = offer;
-	ep->min_multi_recv = HD_FI_MIN_MULTI_RECV;
-	ep->addr_mask = UINT64_MAX;
+	ep->attr.min_multi_recv = HD_FI_MIN_MULTI_RECV;
+	ep->call.addr_mask = UINT64_MAX;
 	ep->fid = (struct fid_ep){ .fid = { .fclass = fclass, .context = context, .ops = &ep_fid_ops },
 				   .ops = &hd_fi_ep_ops,
 				   .cm = fclass == FI_CLASS_EP ? &hd_fi_cm_ops : &hd_fi_ctx_cm_ops,
@@ -530,9 +537,10 @@ void hd_fi_ep_init(struct hd_fi_ep *ep, struct hd_fi_domain *domain, const struc
 /* Several contexts need a scalable endpoint; a shared one is bound later. */
 static bool ep_take_counts(struct hd_fi_ep *ep, const struct fi_ep_attr *attr)
 {
-	ep->wants_stx = attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
-	ep->wants_srx = attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
-	return (ep->wants_stx || attr->tx_ctx_cnt <= 1) && (ep->wants_srx || attr->rx_ctx_cnt <= 1);
+	ep->sharing.wants_stx = attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
+	ep->sharing.wants_srx = attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
+	return (ep->sharing.wants_stx || attr->tx_ctx_cnt <= 1) &&
+	       (ep->sharing.wants_srx || attr->rx_ctx_cnt <= 1);
 }
 
 int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fid_ep **out, void *context)

@@ -38,14 +38,10 @@ struct hd_fi_auth {
 	uint32_t count;
 };
 
-struct hd_fi_ep {
-	struct fid_ep fid;
-	/* for every data call */
-	struct hd_ep *ep;    /* NULL until enabled */
-	struct hd_fi_av *av; /* FI_EP_MSG: `other` */
+/* What calls of data go by; hd_fi_ep_settle works it out. An alias has one of its own. */
+struct hd_fi_calls {
 	fi_addr_t addr_mask; /* all ones; FI_EP_MSG: 0, so that any address means the other end */
-	struct hd_node *node;
-	uint64_t send_max; /* bytes, of calls without flags */
+	uint64_t send_max;   /* bytes, of calls without flags */
 	uint64_t inject_max;
 	uint32_t send_flags; /* enum hd_send_flag, of calls without flags */
 	uint32_t read_flags; /* the same for reads of remote memory */
@@ -60,45 +56,83 @@ struct hd_fi_ep {
 	bool rx_asks;	  /* receives complete when FI_COMPLETION asks for it */
 	uint32_t rx_base; /* enum hd_recv_flag of every receive */
 	bool peek_copies; /* the CQ's format has a place to say so */
-	/* the rest */
-	uint32_t magic;
-	struct hd_fi_domain *domain;
-	const struct hd_fi_offer *offer; /* the row of its info */
+};
+
+/* What has been bound to it: bind.c. */
+struct hd_fi_bound {
 	struct hd_fi_dir tx, rx;
 	struct hd_fi_cntr *cntrs[HD_FI_CNTR_KINDS]; /* by enum hd_fi_cntr_kind */
 	struct hd_fi_eq *eq;
+};
+
+/* What its info and its options say: hd_fi_ep_take_info, options.c. */
+struct hd_fi_ep_attr {
 	uint64_t max_msg_size;
-	bool casts;	       /* FI_MULTICAST: of the endpoint, since receive contexts do not name it */
-	struct hd_fi_mc **mcs; /* groups, by slot; under the node's lock */
-	uint32_t mc_count;     /* slots */
-	size_t prefix;	       /* FI_MSG_PREFIX: bytes in front of every message */
-	uint64_t tx_order;     /* FI_ORDER_SAS … */
-	bool tx_strict;	       /* comp_order */
-	uint32_t rx_order;     /* the same: enum hd_recv_flag */
+	size_t prefix;	   /* FI_MSG_PREFIX: bytes in front of every message */
+	uint64_t tx_order; /* FI_ORDER_SAS … */
+	bool tx_strict;	   /* comp_order */
+	uint32_t rx_order; /* the same: enum hd_recv_flag */
 	uint32_t tx_size, tx_iov, rx_iov, rma_iov;
 	uint64_t min_multi_recv;
 	uint32_t buffered_limit, buffered_min;
 	size_t rx_size;
-	struct hd_fi_auth auth;
 	bool has_addr;
-	union hd_fi_addr addr;	 /* where to listen */
-	struct hd_fi_av other;	 /* FI_EP_MSG: the other end, at index 0 */
-	union hd_fi_addr called; /* FI_EP_MSG, opened for a request: where that was called, which is its name */
-	struct fid *connreq;	 /* the request that it was opened for: see cm.h; NULL: none */
-	struct fi_ops_msg msg;	 /* tables of its own, where one direction is not asked for */
-	struct fi_ops_tagged tagged;
-	struct fi_ops_rma rma;
-	LIST_HEAD(, hd_fi_triggered) triggered; /* calls that wait, work under way; under the node's lock */
-	LIST_HEAD(, hd_fi_mr) regions;		/* bound to it, under domain->lock */
-	/* ctx.h */
+	union hd_fi_addr addr; /* where to listen */
+};
+
+/* The groups that it has joined: mc.c. */
+struct hd_fi_groups {
+	bool may;	       /* FI_MULTICAST: of the endpoint, since receive contexts do not name it */
+	struct hd_fi_mc **all; /* by slot; under the node's lock */
+	uint32_t count;	       /* slots */
+};
+
+/* FI_EP_MSG: what it is connected to, cm.c. */
+struct hd_fi_connected {
+	struct hd_fi_av other;	 /* the other end, at index 0 */
+	union hd_fi_addr called; /* opened for a request: where that was called, which is its name */
+	struct fid *request;	 /* that it was opened for: see cm.h; NULL: none */
+};
+
+/* What it shares with others, or lets them share: ctx.h. */
+struct hd_fi_sharing {
 	_Atomic int users;	   /* aliases, endpoints that share it: they are closed before it */
 	bool wants_srx, wants_stx; /* FI_SHARED_CONTEXT: must be bound */
 	struct hd_fi_ep *srx;	   /* receive context that it shares */
 	struct hd_fi_stx *stx;
-	struct hd_rq *rq; /* shared receive context: its queue */
-	int sharers;	  /* shared receive context: enabled endpoints */
-	bool peek_plain;  /* shared receive context: one of them has a CQ format without room for data */
-	struct hd_fi_ep *parent;		    /* alias: of whom */
+	/* of a shared receive context */
+	struct hd_rq *rq;
+	int sharers;	 /* enabled endpoints */
+	bool peek_plain; /* one of them has a CQ format without room for data */
+};
+
+/* Tables of its own, where one direction is not asked for. */
+struct hd_fi_own_ops {
+	struct fi_ops_msg msg;
+	struct fi_ops_tagged tagged;
+	struct fi_ops_rma rma;
+};
+
+struct hd_fi_ep {
+	struct fid_ep fid;
+	struct hd_ep *ep;    /* NULL until enabled */
+	struct hd_fi_av *av; /* FI_EP_MSG: that of `connected` */
+	struct hd_node *node;
+	struct hd_fi_calls call;
+	/* the rest is not for calls of data */
+	uint32_t magic;
+	struct hd_fi_domain *domain;
+	const struct hd_fi_offer *offer; /* the row of its info */
+	struct hd_fi_ep_attr attr;
+	struct hd_fi_bound bound;
+	struct hd_fi_groups groups;
+	struct hd_fi_connected connected;
+	struct hd_fi_sharing sharing;
+	struct hd_fi_own_ops own;
+	struct hd_fi_auth auth;
+	LIST_HEAD(, hd_fi_triggered) triggered; /* calls that wait, work under way; under the node's lock */
+	LIST_HEAD(, hd_fi_mr) regions;		/* bound to it, under domain->lock */
+	struct hd_fi_ep *parent;		/* alias: of whom */
 	LIST_HEAD(hd_fi_aliases, hd_fi_ep) aliases; /* under the node's lock */
 	LIST_ENTRY(hd_fi_ep) sibling;
 	struct hd_fi_sep *sep; /* context: of whom */
@@ -137,7 +171,7 @@ bool hd_fi_ep_connects(const struct hd_fi_ep *ep);
 /* hd_fi_ep_dest: the destination that a data call means by an address, or NULL. Caller holds the node's lock. */
 HD_FI_INLINE struct hd_dest *hd_fi_ep_dest(const struct hd_fi_ep *ep, fi_addr_t addr)
 {
-	return hd_fi_av_dest(ep->av, addr & ep->addr_mask);
+	return hd_fi_av_dest(ep->av, addr & ep->call.addr_mask);
 }
 
 /* ---- what data calls share ----------------------------------------------------------------------------- */
@@ -175,7 +209,7 @@ HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_sen
 		return hd_fi_no(FI_EINVAL, "a send of bytes from NULL");
 	if (locked)
 		hd_node_lock(ep->node);
-	dest = hd_fi_av_near(ep->av, s.dest & ep->addr_mask);
+	dest = hd_fi_av_near(ep->av, s.dest & ep->call.addr_mask);
 	if (hd_fi_rare(!dest)) {
 		const struct hd_fi_send copy =
 			s; /* whose address is given away: s itself stays in registers */
@@ -225,13 +259,14 @@ int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out);
 
 HD_FI_INLINE uint64_t hd_fi_send_max(const struct hd_fi_ep *ep, uint32_t flags)
 {
-	return flags & HD_SEND_INJECT ? ep->inject_max : ep->max_msg_size;
+	return flags & HD_SEND_INJECT ? ep->call.inject_max : ep->attr.max_msg_size;
 }
 
 /* hd_fi_recv_completes: how a receive with these flags completes, enum hd_recv_flag. */
 HD_FI_INLINE uint32_t hd_fi_recv_completes(const struct hd_fi_ep *ep, uint64_t flags)
 {
-	return ep->rx_base | (ep->rx_always || (flags & FI_COMPLETION && ep->rx_asks) ? HD_RECV_COMPLETE : 0);
+	return ep->call.rx_base |
+	       (ep->call.rx_always || (flags & FI_COMPLETION && ep->call.rx_asks) ? HD_RECV_COMPLETE : 0);
 }
 
 /* One receive of either kind. */
@@ -254,7 +289,7 @@ int hd_fi_auth_source(const struct hd_fi_ep *ep, fi_addr_t src, const struct hd_
 
 static inline bool hd_fi_ep_by_key(const struct hd_fi_ep *ep)
 {
-	return ep->directed && ep->domain->av_keys;
+	return ep->call.directed && ep->domain->av_keys;
 }
 
 /*
@@ -267,7 +302,7 @@ HD_FI_INLINE int hd_fi_recv_source(const struct hd_fi_ep *ep, fi_addr_t src, boo
 	if (by_key)
 		return hd_fi_auth_source(ep, src, out);
 	*out = NULL;
-	if (!(ep->directed & kind) || src == FI_ADDR_UNSPEC)
+	if (!(ep->call.directed & kind) || src == FI_ADDR_UNSPEC)
 		return 0;
 	*out = hd_fi_av_sender(ep->av, src);
 	return *out ? 0 : hd_fi_no(FI_EINVAL, "a receive from an address that is not in the address vector");

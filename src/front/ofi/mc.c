@@ -34,7 +34,7 @@ static struct hd_fi_ep *itself(struct hd_fi_ep *ep)
 static struct hd_fi_mc *mc_at(const struct hd_fi_ep *ep, fi_addr_t addr)
 {
 	uint64_t slot = addr ^ GROUP_BIT;
-	struct hd_fi_mc *mc = slot < ep->mc_count ? ep->mcs[slot] : NULL;
+	struct hd_fi_mc *mc = slot < ep->groups.count ? ep->groups.all[slot] : NULL;
 
 	return mc && mc->how & HD_GROUP_SEND ? mc : NULL;
 }
@@ -49,7 +49,7 @@ static uint64_t longest(const struct hd_fi_ep *ep, uint32_t flags)
 /* Nobody tells what has become of what was said. */
 static bool may_cast(const struct hd_fi_ep *ep, uint64_t flags)
 {
-	return ep->tx.caps & FI_MULTICAST && !(flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE));
+	return ep->bound.tx.caps & FI_MULTICAST && !(flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE));
 }
 
 int hd_fi_mc_take(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t flags,
@@ -101,7 +101,7 @@ static ssize_t cast_sendv(struct fid_ep *fid, const struct iovec *iov, void **de
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_fi_send s = { .dest = dest, .context = context };
-	int rc = hd_fi_mc_take(ep, iov, count, ep->tx.op_flags, &s);
+	int rc = hd_fi_mc_take(ep, iov, count, ep->bound.tx.op_flags, &s);
 
 	return rc ? rc : cast(ep, iov, count, &s);
 }
@@ -120,7 +120,7 @@ static ssize_t cast_senddata(struct fid_ep *fid, const void *buf, size_t len, vo
 	const struct iovec iov = { (void *)(uintptr_t)buf, len };
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	struct hd_fi_send s = { .dest = dest, .data = data, .context = context };
-	int rc = hd_fi_mc_take(ep, &iov, 1, ep->tx.op_flags | FI_REMOTE_CQ_DATA, &s);
+	int rc = hd_fi_mc_take(ep, &iov, 1, ep->bound.tx.op_flags | FI_REMOTE_CQ_DATA, &s);
 
 	return rc ? rc : cast(ep, &iov, 1, &s);
 }
@@ -129,7 +129,7 @@ static ssize_t cast_senddata(struct fid_ep *fid, const void *buf, size_t len, vo
 static ssize_t mc_inject(struct fid_ep *fid, const struct iovec *iov, struct hd_fi_send s, uint64_t flags)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
-	int rc = hd_fi_mc_take(ep, iov, 1, (ep->tx.op_flags & ~HD_FI_LEVELS) | FI_INJECT | flags, &s);
+	int rc = hd_fi_mc_take(ep, iov, 1, (ep->bound.tx.op_flags & ~HD_FI_LEVELS) | FI_INJECT | flags, &s);
 
 	s.flags &= ~(uint32_t)HD_SEND_COMPLETE;
 	return rc ? rc : cast(ep, iov, 1, &s);
@@ -165,10 +165,10 @@ static int mc_close(struct fid *fid)
 
 	hd_fi_lock(ep->domain);
 	hd_group_leave(mc->group);
-	ep->mcs[mc->slot] = NULL;
+	ep->groups.all[mc->slot] = NULL;
 	hd_fi_unlock(ep->domain);
 	hd_fi_domain_drop(ep->domain, &mc->object);
-	atomic_fetch_sub(&ep->users, 1);
+	atomic_fetch_sub(&ep->sharing.users, 1);
 	free(mc);
 	return 0;
 }
@@ -178,8 +178,8 @@ static struct fi_ops mc_fid_ops = HD_FI_FID_OPS(mc_close, hd_fi_no_bind, hd_fi_n
 /* What the endpoint may do with groups, or of that what the flags say. 0: nothing of what is asked. */
 static unsigned how_of(const struct hd_fi_ep *ep, uint64_t flags)
 {
-	unsigned can = (ep->tx.caps & FI_MULTICAST && ep->tx.caps & FI_SEND ? HD_GROUP_SEND : 0) |
-		       (ep->casts && ep->rx.caps & FI_RECV ? HD_GROUP_RECV : 0);
+	unsigned can = (ep->bound.tx.caps & FI_MULTICAST && ep->bound.tx.caps & FI_SEND ? HD_GROUP_SEND : 0) |
+		       (ep->groups.may && ep->bound.rx.caps & FI_RECV ? HD_GROUP_RECV : 0);
 	unsigned wanted = (flags & FI_SEND ? HD_GROUP_SEND : 0) | (flags & FI_RECV ? HD_GROUP_RECV : 0);
 
 	return wanted & ~can ? 0 : wanted ? wanted : can;
@@ -187,7 +187,7 @@ static unsigned how_of(const struct hd_fi_ep *ep, uint64_t flags)
 
 static int check_join(const struct hd_fi_ep *ep, const void *addr, uint64_t flags, struct fid_mc **out)
 {
-	if (flags & FI_COLLECTIVE || !ep->casts)
+	if (flags & FI_COLLECTIVE || !ep->groups.may)
 		return hd_fi_no(FI_ENOSYS, "fi_join of a collective group, or without FI_MULTICAST");
 	if (flags & ~(FI_SEND | FI_RECV))
 		return hd_fi_no(FI_EBADFLAGS, "fi_join with flags other than FI_SEND and FI_RECV");
@@ -195,7 +195,7 @@ static int check_join(const struct hd_fi_ep *ep, const void *addr, uint64_t flag
 		return hd_fi_no(FI_EINVAL, "fi_join without an address, or room for the group");
 	if (!ep->ep)
 		return hd_fi_no(FI_EOPBADSTATE, "fi_join before fi_enable");
-	if (!ep->eq)
+	if (!ep->bound.eq)
 		return hd_fi_no(FI_ENOEQ, "fi_join of an endpoint without an event queue");
 	return how_of(ep, flags) ? 0
 				 : hd_fi_no(FI_EINVAL, "fi_join for a direction that the endpoint has not");
@@ -207,14 +207,14 @@ static int mc_slot_take(struct hd_fi_ep *ep)
 	struct hd_fi_mc **more;
 	uint32_t i;
 
-	for (i = 0; i < ep->mc_count; i++)
-		if (!ep->mcs[i])
+	for (i = 0; i < ep->groups.count; i++)
+		if (!ep->groups.all[i])
 			return (int)i;
-	more = i < GROUPS_MAX ? reallocarray(ep->mcs, i + 1, sizeof(struct hd_fi_mc *)) : NULL;
+	more = i < GROUPS_MAX ? reallocarray(ep->groups.all, i + 1, sizeof(struct hd_fi_mc *)) : NULL;
 	if (!more)
 		return hd_fi_no(FI_ENOMEM, "no memory, or fi_join of more groups than an endpoint can join");
-	ep->mcs = more;
-	ep->mcs[ep->mc_count++] = NULL;
+	ep->groups.all = more;
+	ep->groups.all[ep->groups.count++] = NULL;
 	return (int)i;
 }
 
@@ -231,7 +231,7 @@ static int join_locked(struct hd_fi_mc *mc, const union hd_fi_addr *addr)
 		return hd_fi_ret(rc, "fi_join");
 	mc->slot = (uint32_t)slot;
 	mc->fid.fi_addr = GROUP_BIT | (uint32_t)slot;
-	ep->mcs[slot] = mc;
+	ep->groups.all[slot] = mc;
 	return 0;
 }
 
@@ -269,10 +269,10 @@ int hd_fi_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct fid_
 		free(mc);
 		return rc;
 	}
-	atomic_fetch_add(&ep->users, 1);
+	atomic_fetch_add(&ep->sharing.users, 1);
 	hd_fi_domain_add(ep->domain, &mc->object, &mc->fid.fid);
 	done.fid = &mc->fid.fid;
-	rc = hd_fi_eq_post(ep->eq, FI_JOIN_COMPLETE, &done, sizeof(done));
+	rc = hd_fi_eq_post(ep->bound.eq, FI_JOIN_COMPLETE, &done, sizeof(done));
 	if (rc) {
 		mc_close(&mc->fid.fid);
 		return rc;

@@ -16,7 +16,7 @@ HD_FI_INLINE ssize_t msg_recv_one(struct fid_ep *fid, void *buf, size_t len, fi_
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct iovec iov = { buf, hd_fi_rare(!buf) ? 0 : len }; /* hd_fi_check_room */
 	const struct hd_fi_recv r = {
-		.iov = &iov, .count = 1, .src = src, .context = context, .flags = ep->recv_flags
+		.iov = &iov, .count = 1, .src = src, .context = context, .flags = ep->call.recv_flags
 	};
 
 	return hd_fi_post_recv(ep, r, locked);
@@ -26,17 +26,17 @@ HD_FI_INLINE ssize_t msg_send_one(struct fid_ep *fid, struct hd_fi_send s, bool 
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
-	s.flags |= ep->send_flags;
-	return hd_fi_post_send(ep, s, ep->send_max, locked);
+	s.flags |= ep->call.send_flags;
+	return hd_fi_post_send(ep, s, ep->call.send_max, locked);
 }
 
 HD_FI_INLINE ssize_t msg_inject_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
-	s.flags |= HD_SEND_INJECT | ep->gate;
+	s.flags |= HD_SEND_INJECT | ep->call.gate;
 	s.context = hd_fi_no_context(ep);
-	return hd_fi_post_send(ep, s, ep->inject_max, locked);
+	return hd_fi_post_send(ep, s, ep->call.inject_max, locked);
 }
 
 #define CALLS(suffix, locked) \
@@ -83,9 +83,9 @@ static ssize_t msg_sendv(struct fid_ep *fid, const struct iovec *iov, void **des
 			 fi_addr_t dest, void *context)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
-	const struct hd_fi_send s = { .dest = dest, .context = context, .flags = ep->send_flags };
+	const struct hd_fi_send s = { .dest = dest, .context = context, .flags = ep->call.send_flags };
 
-	return hd_fi_post_sendv(ep, iov, count, &s, ep->send_max);
+	return hd_fi_post_sendv(ep, iov, count, &s, ep->call.send_max);
 }
 
 static ssize_t ofi_msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
@@ -112,7 +112,7 @@ static ssize_t ofi_msg_recvv(struct fid_ep *fid, const struct iovec *iov, void *
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct hd_fi_recv r = {
-		.iov = iov, .count = count, .src = src, .context = context, .flags = ep->recv_flags
+		.iov = iov, .count = count, .src = src, .context = context, .flags = ep->call.recv_flags
 	};
 
 	return hd_fi_post_recvv(ep, &r);

@@ -49,7 +49,7 @@ static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *op
 		return put_size(*buffered, optval, optlen);
 	switch (optname) {
 	case FI_OPT_MIN_MULTI_RECV:
-		return put_size(ep->min_multi_recv, optval, optlen);
+		return put_size(ep->attr.min_multi_recv, optval, optlen);
 	case FI_OPT_CM_DATA_SIZE:
 		return hd_fi_ep_connects(ep) ? hd_fi_cm_data_size(optval, optlen)
 					     : put_size(0, optval, optlen);
@@ -68,7 +68,7 @@ static int set_min_multi_recv(struct hd_fi_ep *ep, const void *optval, size_t op
 		return hd_fi_no(FI_EINVAL, "fi_setopt of FI_OPT_MIN_MULTI_RECV, which is a size_t");
 	memcpy(&value, optval, sizeof(value));
 	hd_fi_lock(ep->domain);
-	ep->min_multi_recv = value;
+	ep->attr.min_multi_recv = value;
 	if (ep->ep)
 		hd_ep_set_min_multi_recv(ep->ep, value);
 	hd_fi_unlock(ep->domain);
@@ -108,7 +108,7 @@ static ssize_t ep_rx_size_left(struct fid_ep *fid)
 	hd_fi_lock(ep->domain);
 	posted = hd_ep_posted(ep->ep);
 	hd_fi_unlock(ep->domain);
-	return (ssize_t)hd_minus(ep->rx_size, posted);
+	return (ssize_t)hd_minus(ep->attr.rx_size, posted);
 }
 
 static ssize_t ep_tx_size_left(struct fid_ep *fid)

@@ -264,8 +264,8 @@ static int pep_inherit(struct hd_fi_ep *ep, struct hd_fi_pep *pep)
 		rc = hd_fi_ret(hd_service_name(pep->service, hd_fi_family(ep->domain->addr_format), &name));
 	if (rc)
 		return rc;
-	memcpy(&ep->addr, &name, hd_sockaddr_size((struct sockaddr *)&name));
-	ep->has_addr = true;
+	memcpy(&ep->attr.addr, &name, hd_sockaddr_size((struct sockaddr *)&name));
+	ep->attr.has_addr = true;
 	service_close(pep);
 	pep->spent = true;
 	return 0;
@@ -283,8 +283,8 @@ static int adopt(struct hd_fi_ep *ep, struct connreq *c)
 	rc = hd_service_name(c->pep->service, hd_fi_family(ep->domain->addr_format), &name);
 	if (rc)
 		return hd_fi_ret(rc);
-	memcpy(&ep->called, &name, hd_sockaddr_size((struct sockaddr *)&name));
-	ep->connreq = &c->fid;
+	memcpy(&ep->connected.called, &name, hd_sockaddr_size((struct sockaddr *)&name));
+	ep->connected.request = &c->fid;
 	return 0;
 }
 

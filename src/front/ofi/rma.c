@@ -62,8 +62,8 @@ HD_FI_INLINE ssize_t rma_read_one(struct fid_ep *fid, struct rma r, const struct
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
 	r.op = HD_RMA_READ;
-	r.flags = ep->read_flags;
-	return rma_one(ep, r, iov, ep->max_msg_size, locked);
+	r.flags = ep->call.read_flags;
+	return rma_one(ep, r, iov, ep->attr.max_msg_size, locked);
 }
 
 HD_FI_INLINE ssize_t rma_write_one(struct fid_ep *fid, struct rma r, const struct iovec iov, bool locked)
@@ -71,8 +71,8 @@ HD_FI_INLINE ssize_t rma_write_one(struct fid_ep *fid, struct rma r, const struc
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
 	r.op = HD_RMA_WRITE;
-	r.flags |= ep->send_flags;
-	return rma_one(ep, r, iov, ep->send_max, locked);
+	r.flags |= ep->call.send_flags;
+	return rma_one(ep, r, iov, ep->call.send_max, locked);
 }
 
 HD_FI_INLINE ssize_t rma_inject_one(struct fid_ep *fid, struct rma r, const struct iovec iov, bool locked)
@@ -80,9 +80,9 @@ HD_FI_INLINE ssize_t rma_inject_one(struct fid_ep *fid, struct rma r, const stru
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
 	r.op = HD_RMA_WRITE;
-	r.flags |= HD_SEND_INJECT | ep->gate;
+	r.flags |= HD_SEND_INJECT | ep->call.gate;
 	r.context = hd_fi_no_context(ep);
-	return rma_one(ep, r, iov, ep->inject_max, locked);
+	return rma_one(ep, r, iov, ep->call.inject_max, locked);
 }
 
 #define OURS ((const struct iovec){ (void *)buf, len })
@@ -134,7 +134,7 @@ CALLS(locked, true)
 
 static ssize_t check_ours(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t max)
 {
-	ssize_t rc = hd_fi_check_iov(iov, count, ep->tx_iov);
+	ssize_t rc = hd_fi_check_iov(iov, count, ep->attr.tx_iov);
 
 	if (rc)
 		return rc;
@@ -169,9 +169,9 @@ static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **des
 			       .addr = addr,
 			       .key = key,
 			       .context = context,
-			       .flags = ep->read_flags };
+			       .flags = ep->call.read_flags };
 
-	return rma_v(ep, iov, count, &r, ep->max_msg_size);
+	return rma_v(ep, iov, count, &r, ep->attr.max_msg_size);
 }
 
 static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -179,10 +179,10 @@ static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **de
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct rma r = {
-		.peer = dest, .addr = addr, .key = key, .context = context, .flags = ep->send_flags
+		.peer = dest, .addr = addr, .key = key, .context = context, .flags = ep->call.send_flags
 	};
 
-	return rma_v(ep, iov, count, &r, ep->send_max);
+	return rma_v(ep, iov, count, &r, ep->call.send_max);
 }
 
 ssize_t hd_fi_check_rma(const struct hd_fi_ep *ep, const struct fi_msg_rma *msg, uint32_t flags)
@@ -191,7 +191,7 @@ ssize_t hd_fi_check_rma(const struct hd_fi_ep *ep, const struct fi_msg_rma *msg,
 
 	if (rc)
 		return rc;
-	if (msg->rma_iov_count > ep->rma_iov || (msg->rma_iov_count && !msg->rma_iov))
+	if (msg->rma_iov_count > ep->attr.rma_iov || (msg->rma_iov_count && !msg->rma_iov))
 		return hd_fi_no(FI_EINVAL, "more remote segments than rma_iov_limit, or no list of them");
 	return 0;
 }

@@ -193,7 +193,7 @@ static int ctx_open(struct hd_fi_sep *sep, size_t fclass, size_t index, const st
 		return hd_fi_no(FI_ENOMEM);
 	hd_fi_ep_init(ctx, sep->domain, sep->offer, fclass, context);
 	hd_fi_ep_take_info(ctx, info);
-	(sends ? &ctx->rx : &ctx->tx)->caps = 0;
+	(sends ? &ctx->bound.rx : &ctx->bound.tx)->caps = 0;
 	ctx->sep = sep;
 	ctx->index = (uint32_t)index;
 	hd_fi_lock(sep->domain);

@@ -40,9 +40,10 @@ static const struct hd_fi_offer *srx_offer(uint32_t version, const struct fi_rx_
 
 static int buffer(struct hd_fi_ep *srx)
 {
-	const struct hd_buffered_attr attr = { (void *)&srx->fid, srx->buffered_limit, srx->buffered_min };
+	const struct hd_buffered_attr attr = { (void *)&srx->fid, srx->attr.buffered_limit,
+					       srx->attr.buffered_min };
 
-	return hd_rq_buffer(srx->rq, &attr);
+	return hd_rq_buffer(srx->sharing.rq, &attr);
 }
 
 int hd_fi_srx_limits(struct hd_fi_ep *srx)
@@ -59,21 +60,21 @@ static int srx_make(struct hd_fi_ep *srx)
 {
 	struct hd_ep_attr attr = { .type = HD_EP_RDM,
 				   .policy = HD_EP_NAMELESS | HD_EP_DIRECTED,
-				   .min_multi_recv = srx->min_multi_recv };
-	bool directed = hd_fi_directed(srx->offer, srx->rx.caps);
+				   .min_multi_recv = srx->attr.min_multi_recv };
+	bool directed = hd_fi_directed(srx->offer, srx->bound.rx.caps);
 	int rc;
 
 	hd_fi_lock(srx->domain);
-	rc = hd_rq_open(srx->node, directed, &srx->rq);
-	attr.rq = srx->rq;
+	rc = hd_rq_open(srx->node, directed, &srx->sharing.rq);
+	attr.rq = srx->sharing.rq;
 	if (!rc) {
-		rc = directed && srx->domain->av_keys ? hd_rq_group(srx->rq) : 0;
-		if (!rc && srx->buffered)
+		rc = directed && srx->domain->av_keys ? hd_rq_group(srx->sharing.rq) : 0;
+		if (!rc && srx->call.buffered)
 			rc = buffer(srx);
 		if (!rc)
 			rc = hd_ep_open(srx->node, &attr, &srx->ep);
 		if (rc)
-			hd_rq_close(srx->rq);
+			hd_rq_close(srx->sharing.rq);
 	}
 	hd_fi_unlock(srx->domain);
 	return hd_fi_ret(rc, "fi_srx_context");
@@ -99,7 +100,7 @@ int hd_fi_srx_open(struct fid_domain *domain_fid, struct fi_rx_attr *attr, struc
 	hd_fi_ep_init(srx, domain, offer, FI_CLASS_SRX_CTX, context);
 	info.caps = SRX_CAPS(offer);
 	hd_fi_ep_take_info(srx, &info);
-	srx->tx.caps = 0;
+	srx->bound.tx.caps = 0;
 	srx->av = &no_av;
 	rc = srx_make(srx);
 	if (rc) {
@@ -117,7 +118,7 @@ int hd_fi_srx_close(struct hd_fi_ep *srx)
 {
 	hd_fi_lock(srx->domain);
 	hd_ep_close(srx->ep);
-	hd_rq_close(srx->rq);
+	hd_rq_close(srx->sharing.rq);
 	hd_fi_triggered_drop(srx);
 	hd_fi_unlock(srx->domain);
 	srx->magic = 0;
@@ -216,15 +217,16 @@ int hd_fi_ep_bind_srx(struct hd_fi_ep *ep, struct hd_fi_ep *srx, uint64_t flags)
 		return hd_fi_no(FI_EBADFLAGS, "fi_ep_bind of a shared receive context takes no flags");
 	if (srx->domain != ep->domain)
 		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of a shared receive context of another domain");
-	if (ep->srx || ep->sep || ep->prefix != srx->prefix || ep->buffered != srx->buffered ||
-	    hd_fi_variable(ep->offer, ep->rx.caps) != hd_fi_variable(srx->offer, srx->rx.caps) ||
-	    !shared_covers(srx->rx.caps, ep->rx.caps) || ep->rx_iov > srx->rx_iov ||
-	    ep->rx_order & ~srx->rx_order)
+	if (ep->sharing.srx || ep->sep || ep->attr.prefix != srx->attr.prefix ||
+	    ep->call.buffered != srx->call.buffered ||
+	    hd_fi_variable(ep->offer, ep->bound.rx.caps) != hd_fi_variable(srx->offer, srx->bound.rx.caps) ||
+	    !shared_covers(srx->bound.rx.caps, ep->bound.rx.caps) || ep->attr.rx_iov > srx->attr.rx_iov ||
+	    ep->attr.rx_order & ~srx->attr.rx_order)
 		return hd_fi_no(
 			FI_EINVAL,
 			"fi_ep_bind of a shared receive context that can less than the endpoint, or where there is one");
-	ep->srx = srx;
-	atomic_fetch_add(&srx->users, 1);
+	ep->sharing.srx = srx;
+	atomic_fetch_add(&srx->sharing.users, 1);
 	return 0;
 }
 
@@ -245,62 +247,63 @@ int hd_fi_ep_bind_stx(struct hd_fi_ep *ep, struct hd_fi_stx *stx, uint64_t flags
 		return hd_fi_no(FI_EBADFLAGS, "fi_ep_bind of a shared transmit context takes no flags");
 	if (stx->domain != ep->domain)
 		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of a shared transmit context of another domain");
-	if (ep->stx || ep->sep || !shared_covers(stx->caps, ep->tx.caps) ||
-	    ep->inject_max > stx->inject_max || ep->tx_iov > stx->iov_limit)
+	if (ep->sharing.stx || ep->sep || !shared_covers(stx->caps, ep->bound.tx.caps) ||
+	    ep->call.inject_max > stx->inject_max || ep->attr.tx_iov > stx->iov_limit)
 		return hd_fi_no(
 			FI_EINVAL,
 			"fi_ep_bind of a shared transmit context that can less than the endpoint, or where there is one");
 	if (ep->ep && txq_set(ep, stx))
 		return hd_fi_no(FI_EOPBADSTATE,
 				"fi_ep_bind of a shared transmit context after something was posted");
-	ep->stx = stx;
+	ep->sharing.stx = stx;
 	atomic_fetch_add(&stx->users, 1);
 	return 0;
 }
 
 void hd_fi_ep_leave_srx(struct hd_fi_ep *ep)
 {
-	if (ep->srx) {
+	if (ep->sharing.srx) {
 		hd_fi_lock(ep->domain);
-		if (ep->ep && !--ep->srx->sharers)
-			ep->srx->av = &no_av;
+		if (ep->ep && !--ep->sharing.srx->sharing.sharers)
+			ep->sharing.srx->av = &no_av;
 		hd_fi_unlock(ep->domain);
-		atomic_fetch_sub(&ep->srx->users, 1);
+		atomic_fetch_sub(&ep->sharing.srx->sharing.users, 1);
 	}
 }
 
 void hd_fi_ep_leave_stx(struct hd_fi_ep *ep)
 {
-	if (ep->stx)
-		stx_put(ep->stx);
+	if (ep->sharing.stx)
+		stx_put(ep->sharing.stx);
 }
 
 int hd_fi_ep_share(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)
 {
-	if (ep->wants_srx && !ep->srx) /* a transmit context may come later */
+	if (ep->sharing.wants_srx && !ep->sharing.srx) /* a transmit context may come later */
 		return hd_fi_no(
 			FI_EOPBADSTATE,
 			"fi_enable of an endpoint opened for a shared receive context, and none is bound");
-	if (ep->srx && !hd_fi_ep_connects(ep) && ep->srx->av != &no_av && ep->srx->av != ep->av)
+	if (ep->sharing.srx && !hd_fi_ep_connects(ep) && ep->sharing.srx->av != &no_av &&
+	    ep->sharing.srx->av != ep->av)
 		return hd_fi_no(FI_EINVAL,
 				"endpoints of one shared receive context are to have one address vector");
-	if (ep->srx) {
-		attr->rq = ep->srx->rq;
-		attr->policy |= ep->rx.selective ? HD_EP_RX_SELECTIVE : 0;
+	if (ep->sharing.srx) {
+		attr->rq = ep->sharing.srx->sharing.rq;
+		attr->policy |= ep->bound.rx.selective ? HD_EP_RX_SELECTIVE : 0;
 	}
-	if (ep->stx)
-		attr->txq = ep->stx->txq;
+	if (ep->sharing.stx)
+		attr->txq = ep->sharing.stx->txq;
 	return 0;
 }
 
 void hd_fi_ep_shared(struct hd_fi_ep *ep)
 {
-	if (!ep->srx)
+	if (!ep->sharing.srx)
 		return;
-	ep->srx->sharers++;
+	ep->sharing.srx->sharing.sharers++;
 	if (!hd_fi_ep_connects(ep))
-		ep->srx->av = ep->av;
-	if (ep->rx.cq && ep->rx.cq->format < FI_CQ_FORMAT_DATA)
-		ep->srx->peek_plain = true;
-	hd_fi_ep_settle(ep->srx);
+		ep->sharing.srx->av = ep->av;
+	if (ep->bound.rx.cq && ep->bound.rx.cq->format < FI_CQ_FORMAT_DATA)
+		ep->sharing.srx->sharing.peek_plain = true;
+	hd_fi_ep_settle(ep->sharing.srx);
 }

@@ -19,7 +19,7 @@ HD_FI_INLINE ssize_t tagged_recv_one(struct fid_ep *fid, void *buf, size_t len, 
 
 	r.iov = &iov;
 	r.count = 1;
-	r.flags = ep->trecv_flags;
+	r.flags = ep->call.trecv_flags;
 	return hd_fi_post_recv(ep, r, locked);
 }
 
@@ -27,17 +27,17 @@ HD_FI_INLINE ssize_t tagged_send_one(struct fid_ep *fid, struct hd_fi_send s, bo
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
-	s.flags |= ep->send_flags | HD_SEND_TAGGED;
-	return hd_fi_post_send(ep, s, ep->send_max, locked);
+	s.flags |= ep->call.send_flags | HD_SEND_TAGGED;
+	return hd_fi_post_send(ep, s, ep->call.send_max, locked);
 }
 
 HD_FI_INLINE ssize_t tagged_inject_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
-	s.flags |= HD_SEND_INJECT | HD_SEND_TAGGED | ep->gate;
+	s.flags |= HD_SEND_INJECT | HD_SEND_TAGGED | ep->call.gate;
 	s.context = hd_fi_no_context(ep);
-	return hd_fi_post_send(ep, s, ep->inject_max, locked);
+	return hd_fi_post_send(ep, s, ep->call.inject_max, locked);
 }
 
 #define CALLS(suffix, locked) \
@@ -90,10 +90,10 @@ static ssize_t tagged_sendv(struct fid_ep *fid, const struct iovec *iov, void **
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct hd_fi_send s = {
-		.dest = dest, .tag = tag, .context = context, .flags = ep->send_flags | HD_SEND_TAGGED
+		.dest = dest, .tag = tag, .context = context, .flags = ep->call.send_flags | HD_SEND_TAGGED
 	};
 
-	return hd_fi_post_sendv(ep, iov, count, &s, ep->send_max);
+	return hd_fi_post_sendv(ep, iov, count, &s, ep->call.send_max);
 }
 
 static ssize_t ofi_tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
@@ -127,7 +127,7 @@ static ssize_t ofi_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, voi
 				      .tag = tag,
 				      .ignore = ignore,
 				      .context = context,
-				      .flags = ep->trecv_flags };
+				      .flags = ep->call.trecv_flags };
 
 	return hd_fi_post_recvv(ep, &r);
 }
@@ -146,7 +146,7 @@ static uintptr_t check_of(const struct hd_fi_ep *ep, const struct fi_context *co
 
 static void claim_keep(struct hd_fi_ep *ep, struct fi_context *context, struct hd_claim *claim)
 {
-	if (ep->buffered) {
+	if (ep->call.buffered) {
 		if (claim)
 			hd_claim_name(claim, context);
 		return;
@@ -157,9 +157,9 @@ static void claim_keep(struct hd_fi_ep *ep, struct fi_context *context, struct h
 
 static struct hd_claim *claim_of(const struct hd_fi_ep *ep, const struct fi_context *context)
 {
-	struct hd_claim *claim = ep->buffered ? hd_claim_named(ep->ep, context) : context->internal[0];
+	struct hd_claim *claim = ep->call.buffered ? hd_claim_named(ep->ep, context) : context->internal[0];
 
-	if (ep->buffered)
+	if (ep->call.buffered)
 		return claim;
 	return claim && (uintptr_t)context->internal[1] == check_of(ep, context, claim) ? claim : NULL;
 }
@@ -191,7 +191,7 @@ static int claim_recv(struct hd_fi_ep *ep, struct hd_recv_args *args, uint64_t f
 
 	if (!claim)
 		return hd_fi_no(FI_EINVAL, "FI_CLAIM with a context that holds no message");
-	if (ep->buffered) { /* as a message that was handed over */
+	if (ep->call.buffered) { /* as a message that was handed over */
 		args->ctx = ((struct fi_recv_context *)(void *)context)->context;
 		args->flags |= HD_RECV_CLAIM;
 	}
@@ -220,28 +220,28 @@ static bool look_copies(const struct hd_fi_ep *ep, uint64_t flags)
 {
 	if (flags & FI_DISCARD)
 		return false;
-	return !(flags & FI_PEEK) || ep->peek_copies;
+	return !(flags & FI_PEEK) || ep->call.peek_copies;
 }
 
 ssize_t hd_fi_tagged_look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	static const struct iovec nothing;
-	bool completes = flags & FI_PEEK || ep->rx_always || flags & FI_COMPLETION;
-	struct hd_recv_args args = { .flags = HD_RECV_TAGGED | ep->rx_base |
+	bool completes = flags & FI_PEEK || ep->call.rx_always || flags & FI_COMPLETION;
+	struct hd_recv_args args = { .flags = HD_RECV_TAGGED | ep->call.rx_base |
 					      (completes ? HD_RECV_COMPLETE : 0),
 				     .tag = msg->tag,
 				     .ignore = msg->ignore,
 				     .ctx = msg->context };
 	int rc;
 
-	if (!look_allowed(ep, msg, flags) || !ep->rx_asks)
+	if (!look_allowed(ep, msg, flags) || !ep->call.rx_asks)
 		return hd_fi_no(
 			FI_EINVAL,
 			"FI_PEEK, FI_CLAIM and FI_DISCARD with other flags, or where nobody can be told");
 	if (look_copies(ep, flags)) {
 		size_t count = msg->iov_count;
 
-		rc = hd_fi_check_room(msg->msg_iov, &count, ep->rx_iov);
+		rc = hd_fi_check_room(msg->msg_iov, &count, ep->attr.rx_iov);
 		if (rc)
 			return rc;
 		args.iov = msg->msg_iov;

@@ -46,7 +46,7 @@ void hd_fi_triggered_drop(struct hd_fi_ep *ep)
 /* Write to the endpoint's CQ how it ended. */
 static void report(const struct hd_fi_triggered *t, const struct hd_cqe *e)
 {
-	const struct hd_fi_cq *cq = t->kind == HD_FI_CNTR_RECV ? t->ep->rx.cq : t->ep->tx.cq;
+	const struct hd_fi_cq *cq = t->kind == HD_FI_CNTR_RECV ? t->ep->bound.rx.cq : t->ep->bound.tx.cq;
 	struct hd_cqe mine = *e;
 
 	mine.ctx = t->context;
@@ -72,7 +72,7 @@ static void work_done(struct hd_work *work, const struct hd_cqe *e)
 /* The engine refuses what was accepted when the program called: it ends as an operation that fails. */
 static void refused(struct hd_fi_triggered *t, enum hd_status err)
 {
-	const struct hd_fi_cntr *cntr = t->ep->cntrs[t->kind];
+	const struct hd_fi_cntr *cntr = t->ep->bound.cntrs[t->kind];
 	const struct hd_cqe e = { .tag = t->tag, .ep = hd_ep_index(t->ep->ep), .flags = t->what, .err = err };
 
 	if (t->asked) {
@@ -157,7 +157,7 @@ static int triggered_make(struct hd_fi_ep *ep, const void *context, struct hd_fi
 	struct hd_fi_cntr *cntr;
 	int rc;
 
-	if (!((ep->tx.caps | ep->rx.caps) & FI_TRIGGER) || !when)
+	if (!((ep->bound.tx.caps | ep->bound.rx.caps) & FI_TRIGGER) || !when)
 		return hd_fi_no(
 			FI_EINVAL,
 			"FI_TRIGGER without the capability, or without a struct fi_triggered_context");

@@ -9,12 +9,12 @@
 
 static uint64_t tx_flags(struct fid_ep *fid)
 {
-	return ((struct hd_fi_ep *)fid)->tx.op_flags;
+	return ((struct hd_fi_ep *)fid)->bound.tx.op_flags;
 }
 
 static uint64_t rx_flags(struct fid_ep *fid)
 {
-	return ((struct hd_fi_ep *)fid)->rx.op_flags & (FI_TRIGGER | FI_COMPLETION | FI_MULTI_RECV);
+	return ((struct hd_fi_ep *)fid)->bound.rx.op_flags & (FI_TRIGGER | FI_COMPLETION | FI_MULTI_RECV);
 }
 
 #define OURS (&(const struct iovec){ (void *)(uintptr_t)buf, len })
@@ -163,32 +163,32 @@ static ssize_t when_writedata(struct fid_ep *ep, const void *buf, size_t len, vo
 
 static void put_sends(struct hd_fi_ep *ep)
 {
-	ep->msg.send = when_send;
-	ep->msg.sendv = when_sendv;
-	ep->msg.senddata = when_senddata;
-	ep->tagged.send = when_tsend;
-	ep->tagged.sendv = when_tsendv;
-	ep->tagged.senddata = when_tsenddata;
-	ep->rma.read = when_read;
-	ep->rma.readv = when_readv;
-	ep->rma.write = when_write;
-	ep->rma.writev = when_writev;
-	ep->rma.writedata = when_writedata;
+	ep->own.msg.send = when_send;
+	ep->own.msg.sendv = when_sendv;
+	ep->own.msg.senddata = when_senddata;
+	ep->own.tagged.send = when_tsend;
+	ep->own.tagged.sendv = when_tsendv;
+	ep->own.tagged.senddata = when_tsenddata;
+	ep->own.rma.read = when_read;
+	ep->own.rma.readv = when_readv;
+	ep->own.rma.write = when_write;
+	ep->own.rma.writev = when_writev;
+	ep->own.rma.writedata = when_writedata;
 }
 
 static void put_receives(struct hd_fi_ep *ep)
 {
-	ep->msg.recv = when_recv;
-	ep->msg.recvv = when_recvv;
-	ep->tagged.recv = when_trecv;
-	ep->tagged.recvv = when_trecvv;
+	ep->own.msg.recv = when_recv;
+	ep->own.msg.recvv = when_recvv;
+	ep->own.tagged.recv = when_trecv;
+	ep->own.tagged.recvv = when_trecvv;
 }
 
 void hd_fi_trigger_tables(struct hd_fi_ep *ep)
 {
-	if (ep->tx.op_flags & FI_TRIGGER)
+	if (ep->bound.tx.op_flags & FI_TRIGGER)
 		put_sends(ep);
-	if (ep->rx.op_flags & FI_TRIGGER)
+	if (ep->bound.rx.op_flags & FI_TRIGGER)
 		put_receives(ep);
 }
 
@@ -196,5 +196,5 @@ bool hd_fi_op_flags_can_be(const struct hd_fi_ep *ep, const struct hd_fi_dir *di
 {
 	const uint64_t when = ep->offer->caps & FI_TRIGGER;
 
-	return !(flags & ~((dir == &ep->tx ? ep->offer->tx_op_flags : ep->offer->rx_op_flags) | when));
+	return !(flags & ~((dir == &ep->bound.tx ? ep->offer->tx_op_flags : ep->offer->rx_op_flags) | when));
 }

@@ -29,7 +29,7 @@ static int take_ep(struct hd_fi_triggered *t, struct fid_ep *fid, uint64_t tx, u
 		return hd_fi_no(FI_EDOMAIN, "deferred work for an endpoint of another domain");
 	if (!ep->ep)
 		return hd_fi_no(FI_EOPBADSTATE, "deferred work for an endpoint before fi_enable");
-	if ((ep->tx.caps & tx) != tx || (ep->rx.caps & rx) != rx)
+	if ((ep->bound.tx.caps & tx) != tx || (ep->bound.rx.caps & rx) != rx)
 		return hd_fi_no(FI_ENOSYS, "deferred work for an endpoint without the capability");
 	t->ep = ep;
 	return 0;
@@ -47,7 +47,7 @@ static int work_take_message(struct hd_fi_triggered *t, const struct fi_msg_tagg
 {
 	const struct hd_fi_send s = { .dest = msg->addr, .data = msg->data, .tag = msg->tag, .flags = tagged };
 	struct iovec rest[HD_MAX_IOV];
-	const struct iovec *iov = t->ep->prefix ? rest : msg->msg_iov;
+	const struct iovec *iov = t->ep->attr.prefix ? rest : msg->msg_iov;
 	const struct hd_fi_recv r = { .iov = iov,
 				      .count = msg->iov_count,
 				      .src = msg->addr,
@@ -57,7 +57,7 @@ static int work_take_message(struct hd_fi_triggered *t, const struct fi_msg_tagg
 
 	static_assert((int)HD_SEND_TAGGED == (int)HD_RECV_TAGGED, "one flag for both ways");
 	report_where(t, msg->context, flags);
-	if (t->ep->prefix && hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest))
+	if (t->ep->attr.prefix && hd_fi_prefix_step(msg->msg_iov, msg->iov_count, rest))
 		return hd_fi_no(
 			FI_EINVAL,
 			"deferred work whose first segment has no room for the prefix (FI_MSG_PREFIX)");

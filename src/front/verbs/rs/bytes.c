@@ -8,7 +8,7 @@
 /* One message of it: bytes, or a negative errno; 0: not now. */
 static ssize_t send_some(struct rs *rs, struct rs_piece *p, size_t left)
 {
-	uint32_t block = rs->peer_block, len;
+	uint32_t block = rs->out.peer_block, len;
 	char small[RS_SMALL], *to = small;
 	bool is_small = left <= RS_SMALL;
 	int rc = rs_sendable(rs);
@@ -50,14 +50,14 @@ ssize_t rs_stream_send(struct rs *rs, const struct iovec *iov, int count, int fl
 /* Without data: 0 at the end, or what is wrong; -EAGAIN: wait. */
 static int unreadable(struct rs *rs)
 {
-	int err = rs->err;
+	int err = rs->end.err;
 
 	if (rs->state == RS_OPEN || rs->state == RS_LISTENING)
 		return -ENOTCONN;
-	rs->err = 0;
+	rs->end.err = 0;
 	if (err)
 		return -err;
-	return rs->eof || rs->shut_read || rs->state == RS_OVER ? 0 : -EAGAIN;
+	return rs->end.eof || rs->end.shut_read || rs->state == RS_OVER ? 0 : -EAGAIN;
 }
 
 ssize_t rs_stream_receive(struct rs *rs, const struct iovec *iov, int count, int flags)

@@ -10,16 +10,16 @@
 /* All who sleep now are to get up: rs.fd is readable from now on, if it is not already. */
 static void ring(struct rs *rs)
 {
-	rs->to_wake = rs->sleepers;
-	rs->rings++;
-	rs->ring_again = false;
+	rs->wait.to_wake = rs->wait.sleepers;
+	rs->wait.rings++;
+	rs->wait.ring_again = false;
 }
 
 void rs_changed(struct rs *rs)
 {
-	rs->changes++;
-	rs->ring_again = rs->to_wake;
-	if (!rs->sleepers || rs->to_wake)
+	rs->wait.changes++;
+	rs->wait.ring_again = rs->wait.to_wake;
+	if (!rs->wait.sleepers || rs->wait.to_wake)
 		return;
 	ring(rs);
 	(void)eventfd_write(rs->fd, 1);
@@ -29,10 +29,10 @@ void rs_get_up(struct rs *rs, uint32_t heard)
 {
 	eventfd_t n;
 
-	rs->sleepers--;
-	if (heard == rs->rings || --rs->to_wake)
+	rs->wait.sleepers--;
+	if (heard == rs->wait.rings || --rs->wait.to_wake)
 		return;
-	if (rs->ring_again && rs->sleepers)
+	if (rs->wait.ring_again && rs->wait.sleepers)
 		ring(rs);
 	else
 		(void)eventfd_read(rs->fd, &n);

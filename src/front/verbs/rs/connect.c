@@ -117,9 +117,9 @@ static int connect_admit(const struct rs_options *opt, int family, const struct 
 	fd = rs->fd;
 	pthread_mutex_lock(&rs->lock);
 	rs->opt = *opt;
-	rs->credit = caller->greeting.credit;
-	rs->peer_block = caller->greeting.peer_block;
-	rs->map_count = caller->greeting.map_count;
+	rs->out.credit = caller->greeting.out.credit;
+	rs->out.peer_block = caller->greeting.out.peer_block;
+	rs->maps.count = caller->greeting.maps.count;
 	rc = rs_greet(rs, RS_ACCEPTED, rdma_accept);
 	pthread_mutex_unlock(&rs->lock);
 	if (!rc)
@@ -186,10 +186,10 @@ static int await_connection(struct rs *rs)
 		rc = rs_wait(rs, true);
 	if (rc)
 		return rc == -EAGAIN ? -EINPROGRESS : rc;
-	if (rs->met)
+	if (rs->end.met)
 		return 0;
-	rc = rs->err ? -rs->err : -ECONNABORTED;
-	rs->err = 0;
+	rc = rs->end.err ? -rs->end.err : -ECONNABORTED;
+	rs->end.err = 0;
 	return rc;
 }
 
@@ -220,9 +220,9 @@ static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t addr
 	case RS_ACCEPTED:
 		return -EISCONN;
 	case RS_OVER:
-		if (rs->met)
+		if (rs->end.met)
 			return -EISCONN;
-		return rs->err ? await_connection(rs) : -EINVAL;
+		return rs->end.err ? await_connection(rs) : -EINVAL;
 	default:
 		return -EINVAL;
 	}
@@ -251,9 +251,9 @@ static int connect_shut(struct rs *rs, int how)
 	    !(rs->type == SOCK_DGRAM && rs_dgram_peer(rs)))
 		return -ENOTCONN;
 	if (how != SHUT_WR)
-		rs->shut_read = true;
-	if (how != SHUT_RD && !rs->shut_write) {
-		rs->shut_write = true;
+		rs->end.shut_read = true;
+	if (how != SHUT_RD && !rs->end.shut_write) {
+		rs->end.shut_write = true;
 		if (rs->state == RS_CONNECTED)
 			rc = rs_tell(rs, RS_FIN, NULL, 0);
 	}

@@ -12,9 +12,9 @@
 
 static int dgram_post(struct rs *rs, const struct rs_dest *d, char *from, uint32_t len, bool block)
 {
-	bool tells = block || ++rs->untold >= rs->sq / 4;
-	struct ibv_sge sge = { (uintptr_t)from, len, rs->mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = RS_DGRAM_SEND | (block ? RS_DGRAM_FROM_BLOCK : 0) | rs->sent,
+	bool tells = block || ++rs->out.untold >= rs->out.places / 4;
+	struct ibv_sge sge = { (uintptr_t)from, len, rs->v.mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = RS_DGRAM_SEND | (block ? RS_DGRAM_FROM_BLOCK : 0) | rs->out.sent,
 				  .sg_list = &sge,
 				  .num_sge = 1,
 				  .opcode = IBV_WR_SEND,
@@ -27,8 +27,8 @@ static int dgram_post(struct rs *rs, const struct rs_dest *d, char *from, uint32
 	if (rc)
 		return rc;
 	if (tells)
-		rs->untold = 0;
-	rs->sent++;
+		rs->out.untold = 0;
+	rs->out.sent++;
 	return 0;
 }
 
@@ -42,10 +42,10 @@ static ssize_t dgram_send_to(struct rs *rs, const struct rs_dest *d, const struc
 	bool block = len + RS_DGRAM_HEAD > RS_SMALL;
 	int rc;
 
-	if (!rs->sfree || rs->sent - rs->done >= rs->sq)
+	if (!rs->out.free || rs->out.sent - rs->out.done >= rs->out.places)
 		return -EAGAIN;
 	if (block)
-		to = rs_dgram_block_at(rs, rs->rposts + rs->sblock);
+		to = rs_dgram_block_at(rs, rs->in.posts + rs->out.block);
 	memcpy(head.from, d->own, sizeof(head.from));
 	hv_sockaddr_map((const struct sockaddr *)&d->addr, head.to);
 	memcpy(to, &head, sizeof(head));
@@ -71,10 +71,10 @@ static struct rs_dest *dgram_find(struct rs *rs, const struct sockaddr *to, int 
 
 static int dgram_pending(struct rs *rs)
 {
-	int err = rs->err;
+	int err = rs->end.err;
 
-	rs->err = 0;
-	return rs->shut_write ? -EPIPE : -err;
+	rs->end.err = 0;
+	return rs->end.shut_write ? -EPIPE : -err;
 }
 
 ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const struct sockaddr *to, int flags)
@@ -105,7 +105,7 @@ ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const s
 /* The oldest: its length, and what there was room for in *got. */
 static size_t dgram_take(struct rs *rs, const struct iovec *iov, int count, bool peek, size_t *got)
 {
-	struct rs_arrived a = rs->arrived[rs->first];
+	struct rs_arrived a = rs->in.arrived[rs->in.first];
 	const char *from = rs_dgram_block_at(rs, a.block) + HV_GRH + RS_DGRAM_HEAD;
 
 	*got = 0;
@@ -118,8 +118,8 @@ static size_t dgram_take(struct rs *rs, const struct iovec *iov, int count, bool
 	}
 	if (peek)
 		return a.len;
-	rs->first = (rs->first + 1) % rs->rposts;
-	rs->count--;
+	rs->in.first = (rs->in.first + 1) % rs->in.posts;
+	rs->in.count--;
 	(void)rs_dgram_post_receive(rs, a.block);
 	return a.len;
 }
@@ -130,16 +130,17 @@ ssize_t rs_dgram_receive(struct rs *rs, struct rs_incoming *in)
 	int rc = 0;
 
 	rs_step(rs);
-	while (!rs->count) {
-		rc = rs->shut_read ? 1 : -rs->err;
-		rs->err = 0;
+	while (!rs->in.count) {
+		rc = rs->end.shut_read ? 1 : -rs->end.err;
+		rs->end.err = 0;
 		if (!rc)
 			rc = rs_wait(rs, !(in->flags & MSG_DONTWAIT));
 		if (rc)
 			return rc > 0 ? 0 : rc;
 	}
 	if (in->from && in->from_len)
-		rc = rs_name_out(rs, (struct sockaddr *)&rs->senders[rs->first], in->from, in->from_len);
+		rc = rs_name_out(rs, (struct sockaddr *)&rs->in.senders[rs->in.first], in->from,
+				 in->from_len);
 	if (rc)
 		return rc;
 	len = dgram_take(rs, in->iov, (int)in->count, in->flags & MSG_PEEK, &got);

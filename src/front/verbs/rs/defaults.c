@@ -68,7 +68,7 @@ bool rs_look_on(const struct rs *rs, struct hd_busy_polling *looking)
 
 	if (defaults.polling_us >= 0)
 		return hd_busy_poll_on(&never, looking, (uint32_t)defaults.polling_us, hd_ticks());
-	return hd_busy_poll_on(&rs->look, looking, POLLING_US, hd_ticks());
+	return hd_busy_poll_on(&rs->wait.look, looking, POLLING_US, hd_ticks());
 }
 
 int rs_wake_up_ms(void)

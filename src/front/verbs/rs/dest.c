@@ -97,7 +97,7 @@ struct rs_dest *rs_dest_find(struct rs *rs, const struct sockaddr *addr)
 /* What is known of it now. */
 static int dest_learn(struct rs *rs, struct rs_dest *d, struct ibv_ah_attr *attr, uint32_t qpn, uint32_t qkey)
 {
-	struct ibv_ah *ah = hv_ibv_create_ah(rs->pd, attr);
+	struct ibv_ah *ah = hv_ibv_create_ah(rs->v.pd, attr);
 
 	if (!ah)
 		return -errno;
@@ -116,7 +116,7 @@ static void dest_answered(struct rs *rs, struct rs_dest *d, const struct rdma_cm
 
 	hv_sockaddr_map(&d->id->route.addr.src_addr, d->own);
 	if (dest_learn(rs, d, &attr, e->param.ud.qp_num, e->param.ud.qkey))
-		rs->err = ECONNREFUSED;
+		rs->end.err = ECONNREFUSED;
 }
 
 /* One step of asking. True: it is over; without an address handle nobody has been found. */
@@ -153,7 +153,7 @@ static void asked(struct rs *rs, struct rs_dest *d)
 		return;
 	d->nobody = true;
 	if (rs_dest_is_peer(rs, d))
-		rs->err = ECONNREFUSED;
+		rs->end.err = ECONNREFUSED;
 }
 
 /* ---- answering ---------------------------------------------------------------------------------------------------------------- */
@@ -204,7 +204,7 @@ struct rs_dest *rs_dest_from(struct rs *rs, const struct ibv_wc *wc, char *block
 	if (!d || d->id || (d->ah && d->qpn == wc->src_qp))
 		return d;
 	memcpy(d->own, head.to, sizeof(d->own));
-	if (hv_ibv_init_ah_from_wc(rs->cq->context, 1, (struct ibv_wc *)(uintptr_t)wc, grh, &attr) ||
+	if (hv_ibv_init_ah_from_wc(rs->v.cq->context, 1, (struct ibv_wc *)(uintptr_t)wc, grh, &attr) ||
 	    dest_learn(rs, d, &attr, wc->src_qp, RDMA_UDP_QKEY)) {
 		rs_dest_forget(rs, d);
 		return NULL;

@@ -27,7 +27,7 @@ int rs_dgram_open(struct rs *rs)
 
 int rs_dgram_post_receive(struct rs *rs, uint32_t block)
 {
-	struct ibv_sge sge = { (uintptr_t)rs_dgram_block_at(rs, block), RS_DGRAM_BLOCK, rs->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)rs_dgram_block_at(rs, block), RS_DGRAM_BLOCK, rs->v.mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = block, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return -hv_post_recv(rs->dgram->qp, &wr, &bad);
@@ -42,18 +42,19 @@ static int dgram_memory_open(struct rs *rs)
 {
 	size_t size;
 
-	rs->rposts = dgram_within(rs->opt.rq_size, RS_LEAST_BLOCKS, MOST_RECEIVES);
-	rs->sblocks = dgram_within(rs->opt.sndbuf / HV_MAX_DATAGRAM, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
-	rs->sq = dgram_within(rs->opt.sq_size, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
-	rs->sfree = rs->sblocks;
-	size = (size_t)(rs->rposts + rs->sblocks) * RS_DGRAM_BLOCK;
-	rs->mem = malloc(size);
-	rs->arrived = calloc(rs->rposts, sizeof(*rs->arrived));
-	rs->senders = calloc(rs->rposts, sizeof(*rs->senders));
-	if (!rs->mem || !rs->arrived || !rs->senders)
+	rs->in.posts = dgram_within(rs->opt.rq_size, RS_LEAST_BLOCKS, MOST_RECEIVES);
+	rs->out.blocks = dgram_within(rs->opt.sndbuf / HV_MAX_DATAGRAM, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
+	rs->out.places = dgram_within(rs->opt.sq_size, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
+	rs->out.free = rs->out.blocks;
+	size = (size_t)(rs->in.posts + rs->out.blocks) * RS_DGRAM_BLOCK;
+	rs->v.mem = malloc(size);
+	rs->in.arrived = calloc(rs->in.posts, sizeof(*rs->in.arrived));
+	rs->in.senders = calloc(rs->in.posts, sizeof(*rs->in.senders));
+	if (!rs->v.mem || !rs->in.arrived || !rs->in.senders)
 		return -ENOMEM;
-	rs->mr = hv_ibv_reg_mr_iova2(rs->pd, rs->mem, size, (uintptr_t)rs->mem, IBV_ACCESS_LOCAL_WRITE);
-	return rs->mr ? 0 : -errno;
+	rs->v.mr =
+		hv_ibv_reg_mr_iova2(rs->v.pd, rs->v.mem, size, (uintptr_t)rs->v.mem, IBV_ACCESS_LOCAL_WRITE);
+	return rs->v.mr ? 0 : -errno;
 }
 
 static int qp_ready(struct ibv_qp *qp)
@@ -73,16 +74,16 @@ static int qp_ready(struct ibv_qp *qp)
 static int dgram_qp_open(struct rs *rs, struct ibv_context *context)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_UD,
-					 .cap = { rs->sq, rs->rposts, 1, 1, RS_SMALL } };
+					 .cap = { rs->out.places, rs->in.posts, 1, 1, RS_SMALL } };
 
-	rs->cq_channel = hv_ibv_create_comp_channel(context);
-	if (!rs->cq_channel)
+	rs->v.channel = hv_ibv_create_comp_channel(context);
+	if (!rs->v.channel)
 		return -errno;
-	rs->cq = hv_ibv_create_cq(context, (int)(rs->sq + rs->rposts), rs, rs->cq_channel, 0);
-	if (!rs->cq)
+	rs->v.cq = hv_ibv_create_cq(context, (int)(rs->out.places + rs->in.posts), rs, rs->v.channel, 0);
+	if (!rs->v.cq)
 		return -errno;
-	attr.send_cq = attr.recv_cq = rs->cq;
-	rs->dgram->qp = hv_ibv_create_qp(rs->pd, &attr);
+	attr.send_cq = attr.recv_cq = rs->v.cq;
+	rs->dgram->qp = hv_ibv_create_qp(rs->v.pd, &attr);
 	return rs->dgram->qp ? qp_ready(rs->dgram->qp) : -errno;
 }
 
@@ -91,13 +92,13 @@ static int dgram_equip(struct rs *rs)
 	struct hv_context *ctx = hv_cm_context();
 	int rc;
 
-	rs->pd = ctx ? hv_ibv_alloc_pd(&ctx->pub.context) : NULL;
-	if (!rs->pd)
+	rs->v.pd = ctx ? hv_ibv_alloc_pd(&ctx->pub.context) : NULL;
+	if (!rs->v.pd)
 		return -errno;
 	rc = dgram_memory_open(rs);
 	if (!rc)
 		rc = dgram_qp_open(rs, &ctx->pub.context);
-	for (uint32_t i = 0; !rc && i < rs->rposts; i++)
+	for (uint32_t i = 0; !rc && i < rs->in.posts; i++)
 		rc = rs_dgram_post_receive(rs, i);
 	return rc;
 }
@@ -112,7 +113,7 @@ static int dgram_equip(struct rs *rs)
 
 static bool dgram_is_named(const struct rs *rs, const struct sockaddr *name)
 {
-	return rs->type == SOCK_DGRAM && rs->cq && rs->opt.reuse && !rs->closing &&
+	return rs->type == SOCK_DGRAM && rs->v.cq && rs->opt.reuse && !rs->closing &&
 	       rs_dest_is_same(&rs->id->route.addr.src_storage, name);
 }
 
@@ -198,8 +199,8 @@ void rs_dgram_close(struct rs *rs)
 	if (rs->dgram->qp)
 		hv_ibv_destroy_qp(rs->dgram->qp);
 	rs->dgram->qp = NULL;
-	free(rs->senders);
-	rs->senders = NULL;
+	free(rs->in.senders);
+	rs->in.senders = NULL;
 }
 
 int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr)
@@ -207,10 +208,10 @@ int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr)
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->family };
 	int rc;
 
-	if (rs->cq)
+	if (rs->v.cq)
 		return addr ? -EINVAL : 0;
 	rc = name_it(rs, addr ? (struct sockaddr *)(uintptr_t)addr : (struct sockaddr *)&any);
-	if (rc || rs->cq) /* another thread was faster, while the lock was given up */
+	if (rc || rs->v.cq) /* another thread was faster, while the lock was given up */
 		return rc ? rc : -EINVAL;
 	rc = dgram_equip(rs);
 	if (rc) {
@@ -240,7 +241,7 @@ const struct sockaddr *rs_dgram_peer(const struct rs *rs)
 
 static void arrived(struct rs *rs, const struct ibv_wc *wc)
 {
-	uint32_t block = (uint32_t)wc->wr_id, place = (rs->first + rs->count) % rs->rposts;
+	uint32_t block = (uint32_t)wc->wr_id, place = (rs->in.first + rs->in.count) % rs->in.posts;
 	struct rs_dest *from = NULL;
 
 	if (wc->status == IBV_WC_SUCCESS && wc->byte_len >= HV_GRH + RS_DGRAM_HEAD)
@@ -249,9 +250,10 @@ static void arrived(struct rs *rs, const struct ibv_wc *wc)
 		(void)rs_dgram_post_receive(rs, block);
 		return;
 	}
-	rs->arrived[place] = (struct rs_arrived){ block, (uint32_t)(wc->byte_len - HV_GRH - RS_DGRAM_HEAD) };
-	rs->senders[place] = from->addr;
-	rs->count++;
+	rs->in.arrived[place] =
+		(struct rs_arrived){ block, (uint32_t)(wc->byte_len - HV_GRH - RS_DGRAM_HEAD) };
+	rs->in.senders[place] = from->addr;
+	rs->in.count++;
 }
 
 static void completed(struct rs *rs, const struct ibv_wc *wc)
@@ -260,18 +262,18 @@ static void completed(struct rs *rs, const struct ibv_wc *wc)
 		arrived(rs, wc);
 		return;
 	}
-	rs->done = (uint32_t)wc->wr_id + 1;
+	rs->out.done = (uint32_t)wc->wr_id + 1;
 	if (wc->wr_id & RS_DGRAM_FROM_BLOCK)
-		rs->sfree++;
+		rs->out.free++;
 }
 
 void rs_dgram_step(struct rs *rs)
 {
 	struct ibv_wc wc;
 
-	if (!rs->cq)
+	if (!rs->v.cq)
 		return;
-	while (hv_poll_cq(rs->cq, 1, &wc) == 1) {
+	while (hv_poll_cq(rs->v.cq, 1, &wc) == 1) {
 		completed(rs, &wc);
 		rs_changed(rs);
 	}
@@ -281,5 +283,6 @@ void rs_dgram_step(struct rs *rs)
 
 bool rs_dgram_may_send(const struct rs *rs)
 {
-	return !rs->cq || (!rs->dgram->asking && rs->sfree && rs->sent - rs->done < rs->sq);
+	return !rs->v.cq ||
+	       (!rs->dgram->asking && rs->out.free && rs->out.sent - rs->out.done < rs->out.places);
 }

@@ -59,7 +59,7 @@ bool rs_dest_is_peer(const struct rs *rs, const struct rs_dest *dest);
 /* rs_dgram_block_at: the memory of this block. rs_dgram_post_receive: into it. 0, -errno. */
 static inline char *rs_dgram_block_at(const struct rs *rs, uint32_t block)
 {
-	return rs->mem + (size_t)block * RS_DGRAM_BLOCK;
+	return rs->v.mem + (size_t)block * RS_DGRAM_BLOCK;
 }
 int rs_dgram_post_receive(struct rs *rs, uint32_t block);
 

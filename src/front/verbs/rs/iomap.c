@@ -19,7 +19,7 @@ static int await_room(struct rs *rs)
 {
 	int rc = rs_sendable(rs);
 
-	while (!rc && (rs->state != RS_CONNECTED || rs->sent - rs->done >= rs->sq)) {
+	while (!rc && (rs->state != RS_CONNECTED || rs->out.sent - rs->out.done >= rs->out.places)) {
 		rc = rs_wait_for(rs, -1);
 		if (!rc)
 			rc = rs_sendable(rs);
@@ -39,8 +39,8 @@ static int iomap_show(struct rs *rs, uint32_t index, const struct rs_map *map)
 /* A free place in ours, or NULL with errno. */
 static struct rs_map *place_for(struct rs *rs, bool shown)
 {
-	struct rs_map **table = shown ? &rs->maps : &rs->locals, *more;
-	uint32_t *count = shown ? &rs->map_count : &rs->local_count;
+	struct rs_map **table = shown ? &rs->maps.ours : &rs->maps.locals, *more;
+	uint32_t *count = shown ? &rs->maps.count : &rs->maps.local_count;
 
 	if (shown && !*table)
 		*table = calloc((size_t)*count + 1, sizeof(**table));
@@ -59,8 +59,8 @@ static struct rs_map *place_for(struct rs *rs, bool shown)
 
 static bool overlaps(const struct rs *rs, uint64_t offset, size_t len)
 {
-	for (uint32_t i = 0; rs->maps && i < rs->map_count; i++) {
-		const struct rs_map *m = &rs->maps[i];
+	for (uint32_t i = 0; rs->maps.ours && i < rs->maps.count; i++) {
+		const struct rs_map *m = &rs->maps.ours[i];
 
 		if (m->mr && offset < m->offset + m->len && m->offset < offset + len)
 			return true;
@@ -72,14 +72,14 @@ static int map_make(struct rs *rs, struct rs_map *map, struct rs_map wanted, boo
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | (shown ? IBV_ACCESS_REMOTE_WRITE : 0), rc = 0;
 
-	wanted.mr =
-		hv_ibv_reg_mr_iova2(rs->pd, (void *)(uintptr_t)wanted.addr, wanted.len, wanted.addr, access);
+	wanted.mr = hv_ibv_reg_mr_iova2(rs->v.pd, (void *)(uintptr_t)wanted.addr, wanted.len, wanted.addr,
+					access);
 	if (!wanted.mr)
 		return -errno;
 	wanted.key = wanted.mr->rkey;
 	*map = wanted;
 	if (shown)
-		rc = iomap_show(rs, (uint32_t)(map - rs->maps), map);
+		rc = iomap_show(rs, (uint32_t)(map - rs->maps.ours), map);
 	if (rc && map->mr == wanted.mr) { /* else another thread has unmapped it while this one waited */
 		hv_ibv_dereg_mr(map->mr);
 		map->mr = NULL;
@@ -134,19 +134,19 @@ static struct rs_map *find_own(struct rs_map *table, uint32_t count, const void 
 /* The memory is nobody's any more when this returns, whether the other end can still be told or not. */
 static int iomap_unmap(struct rs *rs, const void *buf, size_t len)
 {
-	struct rs_map *m = find_own(rs->maps, rs->map_count, buf, len);
+	struct rs_map *m = find_own(rs->maps.ours, rs->maps.count, buf, len);
 	bool shown = m;
 
 	if (!m)
-		m = find_own(rs->locals, rs->local_count, buf, len);
+		m = find_own(rs->maps.locals, rs->maps.local_count, buf, len);
 	if (!m)
 		return -EINVAL;
 	if (hv_ibv_dereg_mr(m->mr))
 		return -errno;
 	*m = (struct rs_map){ 0 };
 	rs_step(rs);
-	if (shown && rs->state == RS_CONNECTED && !rs->shut_write)
-		(void)iomap_show(rs, (uint32_t)(m - rs->maps), m);
+	if (shown && rs->state == RS_CONNECTED && !rs->end.shut_write)
+		(void)iomap_show(rs, (uint32_t)(m - rs->maps.ours), m);
 	return 0;
 }
 
@@ -163,7 +163,7 @@ HV_PUBLIC int riounmap(int socket, void *buf, size_t len)
 static const struct rs_map *find_far(const struct rs *rs, uint64_t offset, uint64_t *left)
 {
 	for (int i = 0; i < rs->opt.iomaps; i++) {
-		const struct rs_map *m = &rs->far_maps[i];
+		const struct rs_map *m = &rs->maps.theirs[i];
 
 		if (offset - m->offset < m->len) {
 			*left = m->len - (offset - m->offset);
@@ -200,7 +200,7 @@ static ssize_t write_some(struct rs *rs, const char *from, size_t len, uint64_t 
 	m = find_far(rs, offset, &left);
 	if (!m)
 		return -EFAULT;
-	if (!rs->sfree || rs->sent - rs->done >= rs->sq)
+	if (!rs->out.free || rs->out.sent - rs->out.done >= rs->out.places)
 		return 0;
 	len = len < left ? len : left;
 	return post_far(rs, from, len < RS_BLOCK ? (uint32_t)len : RS_BLOCK,

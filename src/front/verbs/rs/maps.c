@@ -17,20 +17,20 @@ void rs_mapped(struct rs *rs, const void *data, uint32_t len)
 	memcpy(&wire, data, sizeof(wire));
 	if (be32toh(wire.index) >= (uint32_t)rs->opt.iomaps)
 		return;
-	rs->far_maps[be32toh(wire.index)] = (struct rs_map){ .offset = be64toh(wire.offset),
-							     .addr = be64toh(wire.addr),
-							     .len = be64toh(wire.len),
-							     .key = be32toh(wire.key) };
+	rs->maps.theirs[be32toh(wire.index)] = (struct rs_map){ .offset = be64toh(wire.offset),
+								.addr = be64toh(wire.addr),
+								.len = be64toh(wire.len),
+								.key = be32toh(wire.key) };
 }
 
 void rs_unmap_all(struct rs *rs)
 {
-	for (uint32_t i = 0; rs->maps && i < rs->map_count; i++)
-		if (rs->maps[i].mr)
-			hv_ibv_dereg_mr(rs->maps[i].mr);
-	for (uint32_t i = 0; i < rs->local_count; i++)
-		if (rs->locals[i].mr)
-			hv_ibv_dereg_mr(rs->locals[i].mr);
-	free(rs->maps);
-	free(rs->locals);
+	for (uint32_t i = 0; rs->maps.ours && i < rs->maps.count; i++)
+		if (rs->maps.ours[i].mr)
+			hv_ibv_dereg_mr(rs->maps.ours[i].mr);
+	for (uint32_t i = 0; i < rs->maps.local_count; i++)
+		if (rs->maps.locals[i].mr)
+			hv_ibv_dereg_mr(rs->maps.locals[i].mr);
+	free(rs->maps.ours);
+	free(rs->maps.locals);
 }

@@ -213,8 +213,8 @@ static int pending_error(struct rs *rs)
 	int err;
 
 	rs_step(rs);
-	err = rs->err;
-	rs->err = 0;
+	err = rs->end.err;
+	rs->end.err = 0;
 	return err;
 }
 
@@ -254,7 +254,7 @@ static uint8_t tcp_state(const struct rs *rs)
 	case RS_ACCEPTED:
 		return TCP_SYN_RECV;
 	case RS_CONNECTED:
-		return rs->eof ? TCP_CLOSE_WAIT : TCP_ESTABLISHED;
+		return rs->end.eof ? TCP_CLOSE_WAIT : TCP_ESTABLISHED;
 	default:
 		return TCP_CLOSE;
 	}
@@ -269,10 +269,10 @@ static int get_tcp_info(struct rs *rs, void *optval, socklen_t *optlen)
 		return -ENOPROTOOPT;
 	info.tcpi_rcv_mss = info.tcpi_advmss = info.tcpi_snd_mss = RS_BLOCK;
 	if (rs->state == RS_CONNECTED) {
-		info.tcpi_snd_mss = rs->peer_block;
-		info.tcpi_unacked = rs->sent - rs->done;
-		info.tcpi_snd_cwnd = rs->credit + info.tcpi_unacked;
-		info.tcpi_rcv_space = rs->rblocks * RS_BLOCK;
+		info.tcpi_snd_mss = rs->out.peer_block;
+		info.tcpi_unacked = rs->out.sent - rs->out.done;
+		info.tcpi_snd_cwnd = rs->out.credit + info.tcpi_unacked;
+		info.tcpi_rcv_space = rs->in.blocks * RS_BLOCK;
 	}
 	return options_put(&info, sizeof(info), optval, optlen);
 }

@@ -20,20 +20,21 @@ short rs_events(struct rs *rs)
 	case RS_LISTENING:
 		return hd_evq_has(hv_cm_channel_of(rs->ch)->evq) ? POLLIN : 0;
 	case RS_DATAGRAM:
-		return (short)((rs->count || rs->shut_read ? POLLIN | POLLRDNORM : 0) |
-			       (rs_dgram_may_send(rs) ? POLLOUT | POLLWRNORM : 0) | (rs->err ? POLLERR : 0));
+		return (short)((rs->in.count || rs->end.shut_read ? POLLIN | POLLRDNORM : 0) |
+			       (rs_dgram_may_send(rs) ? POLLOUT | POLLWRNORM : 0) |
+			       (rs->end.err ? POLLERR : 0));
 	default:
 		break;
 	}
-	if (rs->count || rs->eof || rs->shut_read)
+	if (rs->in.count || rs->end.eof || rs->end.shut_read)
 		ev |= POLLIN | POLLRDNORM;
-	if (rs_may_send(rs) || rs->state == RS_OVER || rs->shut_write)
+	if (rs_may_send(rs) || rs->state == RS_OVER || rs->end.shut_write)
 		ev |= POLLOUT | POLLWRNORM;
-	if (rs->eof)
+	if (rs->end.eof)
 		ev |= POLLRDHUP;
-	if (rs->err)
+	if (rs->end.err)
 		ev |= POLLERR;
-	if (rs->broken || (rs->eof && rs->shut_write))
+	if (rs->end.broken || (rs->end.eof && rs->end.shut_write))
 		ev |= POLLHUP;
 	return ev;
 }
@@ -202,7 +203,7 @@ static void look_over(const struct call *c, const struct hd_busy_polling *lookin
 	if (!c->first || !looking->begun)
 		return;
 	pthread_mutex_lock(&c->first->lock);
-	hd_busy_polled(&c->first->look, looking);
+	hd_busy_polled(&c->first->wait.look, looking);
 	pthread_mutex_unlock(&c->first->lock);
 }
 

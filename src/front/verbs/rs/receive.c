@@ -11,12 +11,12 @@
 
 static char *receive_block_at(const struct rs *rs, uint32_t block)
 {
-	return rs->mem + (size_t)block * RS_BLOCK;
+	return rs->v.mem + (size_t)block * RS_BLOCK;
 }
 
 int rs_post_block(struct rs *rs, uint32_t block)
 {
-	struct ibv_sge sge = { (uintptr_t)receive_block_at(rs, block), RS_BLOCK, rs->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)receive_block_at(rs, block), RS_BLOCK, rs->v.mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = block, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return -hv_post_recv(rs->id->qp, &wr, &bad);
@@ -26,7 +26,7 @@ int rs_post_block(struct rs *rs, uint32_t block)
 static void receive_give_back(struct rs *rs, uint32_t block)
 {
 	if (!rs_post_block(rs, block))
-		rs->owed++;
+		rs->in.owed++;
 }
 
 /* ---- arriving --------------------------------------------------------------------------------------------------------------- */
@@ -34,9 +34,9 @@ static void receive_give_back(struct rs *rs, uint32_t block)
 /* Small messages that nobody reads share a block, or they would soon use up all. */
 static bool receive_joined(struct rs *rs, uint32_t block, uint32_t len)
 {
-	struct rs_arrived *last = &rs->arrived[(rs->first + rs->count - 1) % rs->rposts];
+	struct rs_arrived *last = &rs->in.arrived[(rs->in.first + rs->in.count - 1) % rs->in.posts];
 
-	if (!rs->count || len > MOVED || last->len + len > RS_BLOCK)
+	if (!rs->in.count || len > MOVED || last->len + len > RS_BLOCK)
 		return false;
 	memcpy(receive_block_at(rs, last->block) + last->len, receive_block_at(rs, block), len);
 	last->len += len;
@@ -45,10 +45,11 @@ static bool receive_joined(struct rs *rs, uint32_t block, uint32_t len)
 
 static void receive_take_data(struct rs *rs, uint32_t block, uint32_t len)
 {
-	if (rs->shut_read || !len || receive_joined(rs, block, len))
+	if (rs->end.shut_read || !len || receive_joined(rs, block, len))
 		receive_give_back(rs, block);
 	else
-		rs->arrived[(rs->first + rs->count++) % rs->rposts] = (struct rs_arrived){ block, len };
+		rs->in.arrived[(rs->in.first + rs->in.count++) % rs->in.posts] =
+			(struct rs_arrived){ block, len };
 }
 
 void rs_arrived(struct rs *rs, uint32_t block, uint32_t kind, uint32_t len)
@@ -58,7 +59,7 @@ void rs_arrived(struct rs *rs, uint32_t block, uint32_t kind, uint32_t len)
 		receive_take_data(rs, block, len);
 		return;
 	case RS_FIN:
-		rs->eof = true;
+		rs->end.eof = true;
 		break;
 	case RS_MAP:
 		rs_mapped(rs, receive_block_at(rs, block), len);
@@ -74,22 +75,22 @@ void rs_arrived(struct rs *rs, uint32_t block, uint32_t kind, uint32_t len)
 /* The oldest block has been read. */
 static void drop_oldest(struct rs *rs)
 {
-	uint32_t block = rs->arrived[rs->first].block;
+	uint32_t block = rs->in.arrived[rs->in.first].block;
 
-	rs->first = (rs->first + 1) % rs->rposts;
-	rs->count--;
-	rs->taken = 0;
+	rs->in.first = (rs->in.first + 1) % rs->in.posts;
+	rs->in.count--;
+	rs->in.taken = 0;
 	receive_give_back(rs, block);
 }
 
 /* Copy what there is, up to len bytes; peek: without taking it, from byte `skip` on. */
 static size_t receive_copy_out(struct rs *rs, char *to, size_t len, bool peek, size_t skip)
 {
-	uint32_t i = 0, taken = rs->taken;
+	uint32_t i = 0, taken = rs->in.taken;
 	size_t done = 0;
 
-	while (done < len && i < rs->count) {
-		const struct rs_arrived *a = &rs->arrived[(rs->first + i) % rs->rposts];
+	while (done < len && i < rs->in.count) {
+		const struct rs_arrived *a = &rs->in.arrived[(rs->in.first + i) % rs->in.posts];
 		size_t there = a->len - taken, pass = skip < there ? skip : there;
 		size_t n = there - pass < len - done ? there - pass : len - done;
 
@@ -106,7 +107,7 @@ static size_t receive_copy_out(struct rs *rs, char *to, size_t len, bool peek, s
 			drop_oldest(rs);
 	}
 	if (!peek)
-		rs->taken = taken;
+		rs->in.taken = taken;
 	return done;
 }
 

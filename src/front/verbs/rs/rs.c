@@ -139,10 +139,10 @@ static void say_goodbye(struct rs *rs)
 		return;
 	while (!rc && rs->state == RS_ACCEPTED)
 		rc = rs_await(rs, due);
-	if (!rc && rs->state == RS_CONNECTED && !rs->shut_write)
+	if (!rc && rs->state == RS_CONNECTED && !rs->end.shut_write)
 		rc = rs_tell(rs, RS_FIN, NULL, 0);
-	rs->shut_write = true;
-	while (!rc && rs->state == RS_CONNECTED && rs->done != rs->sent)
+	rs->end.shut_write = true;
+	while (!rc && rs->state == RS_CONNECTED && rs->out.done != rs->out.sent)
 		rc = rs_await(rs, due);
 }
 

@@ -102,6 +102,56 @@ struct rs_map {
 
 struct rs_dgram; /* rs/dgram.c */
 
+/* How it came to its end, or how far it has. */
+struct rs_end {
+	int err; /* of the connection, positive: told once */
+	bool eof, shut_read, shut_write;
+	bool met;	     /* it has been connected, perhaps no longer */
+	bool parted, broken; /* the other end has gone; something else than that was the end of it */
+};
+
+/* Who sleeps: rs/wait.c. */
+struct rs_waiting {
+	uint32_t changes, rings, sleepers, to_wake;
+	bool ring_again; /* something has happened since those were rung for who are not up yet */
+	bool armed, tended;
+	struct hd_busy_poll look;
+};
+
+/* What carries both directions once it is connected: rs/connect.c. */
+struct rs_verbs {
+	struct ibv_pd *pd;
+	char *mem; /* blocks of the receiver's, then the sender's */
+	struct ibv_mr *mr;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq; /* of both directions */
+};
+
+/* What comes: rs/receive.c. */
+struct rs_inbound {
+	uint32_t blocks, posts;
+	struct rs_arrived *arrived;	  /* a ring of `posts` */
+	uint32_t first, count, taken;	  /* oldest; how many; bytes of the oldest that have been read */
+	uint32_t owed;			  /* credit to be given back */
+	struct sockaddr_storage *senders; /* datagrams: of what has arrived, a ring as that is */
+};
+
+/* What goes: rs/stream.c. */
+struct rs_outbound {
+	uint32_t blocks, block, free; /* blocks; the next to be used; how many may be */
+	uint32_t places, sent, done,
+		untold;		     /* of the queue; posted; completed; posted since one that will tell */
+	uint32_t credit, peer_block; /* what the other end takes: messages, and bytes of one */
+};
+
+/* riomap: rs/maps.c. */
+struct rs_maps {
+	struct rs_map *ours, *theirs; /* ours, as many as the other end takes; theirs: opt.iomaps */
+	uint32_t count;
+	struct rs_map *locals; /* those that the other end does not know of */
+	uint32_t local_count;
+};
+
 struct rs {
 	pthread_mutex_t lock;
 	int users;	/* calls, and one while it is open: under the table's lock */
@@ -115,38 +165,14 @@ struct rs {
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *id;
 	bool nonblocking, cloexec;
-	int err; /* of the connection, positive: told once */
-	bool eof, shut_read, shut_write;
-	bool met;	     /* it has been connected, perhaps no longer */
-	bool parted, broken; /* the other end has gone; something else than that was the end of it */
 	struct rs_options opt;
-	/* sleepers: rs/wait.c */
-	uint32_t changes, rings, sleepers, to_wake;
-	bool ring_again; /* something has happened since those were rung for who are not up yet */
-	bool armed, tended;
-	struct hd_busy_poll look;
-	/* connected */
-	struct ibv_pd *pd;
-	char *mem; /* blocks of the receiver's, then the sender's */
-	struct ibv_mr *mr;
-	struct ibv_comp_channel *cq_channel;
-	struct ibv_cq *cq; /* of both directions */
-	/* received */
-	uint32_t rblocks, rposts;
-	struct rs_arrived *arrived;   /* a ring of rposts */
-	uint32_t first, count, taken; /* oldest; how many; bytes of the oldest that have been read */
-	uint32_t owed;		      /* credit to be given back */
-	/* sent */
-	uint32_t sblocks, sblock, sfree; /* blocks; the next to be used; how many may be */
-	uint32_t sq, sent, done, untold; /* places; posted; completed; posted since one that will tell */
-	uint32_t credit, peer_block;	 /* what the other end takes: messages, and bytes of one */
-	/* riomap */
-	struct rs_map *maps, *far_maps; /* ours, as many as the other end takes; theirs: opt.iomaps */
-	uint32_t map_count;
-	struct rs_map *locals; /* those that the other end does not know of */
-	uint32_t local_count;
+	struct rs_end end;
+	struct rs_waiting wait;
+	struct rs_verbs v;
+	struct rs_inbound in;
+	struct rs_outbound out;
+	struct rs_maps maps;
 	struct rs_dgram *dgram;
-	struct sockaddr_storage *senders; /* of what has arrived: a ring as that is */
 };
 
 /* ---- rs/table.c, rs/rs.c ---------------------------------------------------------------------------------------------------- */
@@ -262,7 +288,7 @@ struct rs_message {
 };
 int rs_post(struct rs *rs, const struct rs_message *m);
 
-/* rs_block: the next block of the sender's, when rs.sfree says that there is one. rs_block_used: it has been posted. */
+/* rs_block: the next block of the sender's, when rs->out.free says that there is one. rs_block_used: it has been posted. */
 char *rs_block(const struct rs *rs);
 void rs_block_used(struct rs *rs);
 

@@ -31,7 +31,7 @@ static int established(struct rs *rs, const struct rdma_cm_event *e)
 	if (rs->state == RS_CONNECTING && !rs_hello_get(rs, &e->param.conn))
 		return -ECONNREFUSED; /* whoever has accepted it knows nothing of rsockets */
 	rs->state = RS_CONNECTED;
-	rs->met = true;
+	rs->end.met = true;
 	return 0;
 }
 
@@ -59,7 +59,7 @@ static void happened(struct rs *rs, const struct rdma_cm_event *e)
 		rc = established(rs, e);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		rs->parted = true;
+		rs->end.parted = true;
 		break;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		break;
@@ -93,7 +93,7 @@ static void take_completions(struct rs *rs)
 	int n;
 
 	do {
-		n = hv_poll_cq(rs->cq, BATCH, wc);
+		n = hv_poll_cq(rs->v.cq, BATCH, wc);
 		for (int i = 0; i < n; i++)
 			rs_completed(rs, &wc[i]);
 		if (n > 0)
@@ -108,7 +108,7 @@ static void step_part(struct rs *rs)
 {
 	take_completions(rs);
 	if (rs->state != RS_OVER)
-		rs_fail(rs, rs->eof ? 0 : ECONNRESET);
+		rs_fail(rs, rs->end.eof ? 0 : ECONNRESET);
 }
 
 void rs_step(struct rs *rs)
@@ -119,11 +119,11 @@ void rs_step(struct rs *rs)
 	}
 	if (rs->state == RS_LISTENING || rs->state == RS_OPEN)
 		return;
-	if (rs->cq)
+	if (rs->v.cq)
 		take_completions(rs);
-	if (!rs->cq || hd_evq_has(hv_cm_channel_of(rs->ch)->evq))
+	if (!rs->v.cq || hd_evq_has(hv_cm_channel_of(rs->ch)->evq))
 		take_events(rs);
-	if (rs->parted && rs->state != RS_OVER)
+	if (rs->end.parted && rs->state != RS_OVER)
 		step_part(rs);
 	if (rs->state == RS_CONNECTED)
 		rs_return_credit(rs);

@@ -29,36 +29,37 @@ static int stream_memory_open(struct rs *rs)
 {
 	size_t size;
 
-	rs->rblocks = stream_within(rs->opt.rcvbuf / RS_BLOCK, RS_LEAST_BLOCKS,
-				    stream_within(rs->opt.rq_size, RS_LEAST_BLOCKS, RS_MOST_BLOCKS));
-	rs->sblocks = stream_within(rs->opt.sndbuf / RS_BLOCK, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
-	rs->rposts = rs->rblocks + RS_CONTROL;
-	rs->sfree = rs->sblocks;
-	size = (size_t)(rs->rposts + rs->sblocks) * RS_BLOCK;
-	rs->mem = malloc(size);
-	rs->arrived = calloc(rs->rposts, sizeof(*rs->arrived));
-	rs->far_maps = calloc((size_t)rs->opt.iomaps + 1, sizeof(*rs->far_maps));
-	if (!rs->mem || !rs->arrived || !rs->far_maps)
+	rs->in.blocks = stream_within(rs->opt.rcvbuf / RS_BLOCK, RS_LEAST_BLOCKS,
+				      stream_within(rs->opt.rq_size, RS_LEAST_BLOCKS, RS_MOST_BLOCKS));
+	rs->out.blocks = stream_within(rs->opt.sndbuf / RS_BLOCK, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
+	rs->in.posts = rs->in.blocks + RS_CONTROL;
+	rs->out.free = rs->out.blocks;
+	size = (size_t)(rs->in.posts + rs->out.blocks) * RS_BLOCK;
+	rs->v.mem = malloc(size);
+	rs->in.arrived = calloc(rs->in.posts, sizeof(*rs->in.arrived));
+	rs->maps.theirs = calloc((size_t)rs->opt.iomaps + 1, sizeof(*rs->maps.theirs));
+	if (!rs->v.mem || !rs->in.arrived || !rs->maps.theirs)
 		return -ENOMEM;
-	rs->pd = rs->id->pd;
-	rs->mr = hv_ibv_reg_mr_iova2(rs->pd, rs->mem, size, (uintptr_t)rs->mem, IBV_ACCESS_LOCAL_WRITE);
-	return rs->mr ? 0 : -errno;
+	rs->v.pd = rs->id->pd;
+	rs->v.mr =
+		hv_ibv_reg_mr_iova2(rs->v.pd, rs->v.mem, size, (uintptr_t)rs->v.mem, IBV_ACCESS_LOCAL_WRITE);
+	return rs->v.mr ? 0 : -errno;
 }
 
 static int stream_qp_open(struct rs *rs)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
 
-	rs->sq = stream_within(rs->opt.sq_size, RS_LEAST_BLOCKS, HV_MAX_WR - RS_CONTROL);
-	attr.cap = (struct ibv_qp_cap){ rs->sq + RS_CONTROL, rs->rposts, 1, 1, RS_SMALL };
-	rs->cq_channel = hv_ibv_create_comp_channel(rs->id->verbs);
-	if (!rs->cq_channel)
+	rs->out.places = stream_within(rs->opt.sq_size, RS_LEAST_BLOCKS, HV_MAX_WR - RS_CONTROL);
+	attr.cap = (struct ibv_qp_cap){ rs->out.places + RS_CONTROL, rs->in.posts, 1, 1, RS_SMALL };
+	rs->v.channel = hv_ibv_create_comp_channel(rs->id->verbs);
+	if (!rs->v.channel)
 		return -errno;
-	rs->cq = hv_ibv_create_cq(rs->id->verbs, (int)(attr.cap.max_send_wr + attr.cap.max_recv_wr), rs,
-				  rs->cq_channel, 0);
-	if (!rs->cq)
+	rs->v.cq = hv_ibv_create_cq(rs->id->verbs, (int)(attr.cap.max_send_wr + attr.cap.max_recv_wr), rs,
+				    rs->v.channel, 0);
+	if (!rs->v.cq)
 		return -errno;
-	attr.send_cq = attr.recv_cq = rs->cq;
+	attr.send_cq = attr.recv_cq = rs->v.cq;
 	return rdma_create_qp(rs->id, NULL, &attr) ? -errno : 0;
 }
 
@@ -68,7 +69,7 @@ int rs_equip(struct rs *rs)
 
 	if (!rc)
 		rc = stream_qp_open(rs);
-	for (uint32_t i = 0; !rc && i < rs->rposts; i++)
+	for (uint32_t i = 0; !rc && i < rs->in.posts; i++)
 		rc = rs_post_block(rs, i);
 	return rc;
 }
@@ -78,24 +79,24 @@ void rs_unequip(struct rs *rs)
 	rs_unmap_all(rs);
 	if (rs->id && rs->id->qp)
 		rdma_destroy_qp(rs->id);
-	if (rs->cq)
-		hv_ibv_destroy_cq(rs->cq);
-	if (rs->cq_channel)
-		hv_ibv_destroy_comp_channel(rs->cq_channel);
-	if (rs->mr)
-		hv_ibv_dereg_mr(rs->mr);
-	if (rs->type == SOCK_DGRAM && rs->pd)
-		hv_ibv_dealloc_pd(rs->pd);
-	free(rs->mem);
-	free(rs->arrived);
-	free(rs->far_maps);
-	rs->cq = NULL;
-	rs->cq_channel = NULL;
-	rs->mr = NULL;
-	rs->pd = NULL;
-	rs->mem = NULL;
-	rs->arrived = NULL;
-	rs->far_maps = NULL;
+	if (rs->v.cq)
+		hv_ibv_destroy_cq(rs->v.cq);
+	if (rs->v.channel)
+		hv_ibv_destroy_comp_channel(rs->v.channel);
+	if (rs->v.mr)
+		hv_ibv_dereg_mr(rs->v.mr);
+	if (rs->type == SOCK_DGRAM && rs->v.pd)
+		hv_ibv_dealloc_pd(rs->v.pd);
+	free(rs->v.mem);
+	free(rs->in.arrived);
+	free(rs->maps.theirs);
+	rs->v.cq = NULL;
+	rs->v.channel = NULL;
+	rs->v.mr = NULL;
+	rs->v.pd = NULL;
+	rs->v.mem = NULL;
+	rs->in.arrived = NULL;
+	rs->maps.theirs = NULL;
 }
 
 /* ---- greeting --------------------------------------------------------------------------------------------------------------- */
@@ -112,7 +113,7 @@ void rs_hello_put(const struct rs *rs, uint8_t *to)
 {
 	const struct hello h = { .mark = "hrs1",
 				 .block = htobe32(RS_BLOCK),
-				 .credit = htobe16((uint16_t)rs->rblocks),
+				 .credit = htobe16((uint16_t)rs->in.blocks),
 				 .maps = htobe16((uint16_t)rs->opt.iomaps) };
 
 	memcpy(to, &h, sizeof(h));
@@ -127,9 +128,9 @@ bool rs_hello_get(struct rs *rs, const struct rdma_conn_param *p)
 	memcpy(&h, p->private_data, sizeof(h));
 	if (memcmp(h.mark, "hrs1", sizeof(h.mark)) || be32toh(h.block) < LEAST_BLOCK || !h.credit)
 		return false;
-	rs->peer_block = be32toh(h.block) < RS_BLOCK ? be32toh(h.block) : RS_BLOCK;
-	rs->credit = be16toh(h.credit);
-	rs->map_count = be16toh(h.maps);
+	rs->out.peer_block = be32toh(h.block) < RS_BLOCK ? be32toh(h.block) : RS_BLOCK;
+	rs->out.credit = be16toh(h.credit);
+	rs->maps.count = be16toh(h.maps);
 	return true;
 }
 
@@ -138,22 +139,22 @@ bool rs_hello_get(struct rs *rs, const struct rdma_conn_param *p)
 /* Of those that need no block every so manieth tells of all before it, which is enough for the places that they take. */
 static bool tells(struct rs *rs, const struct rs_message *m)
 {
-	if (!m->block && m->kind == RS_DATA && ++rs->untold < rs->sq / 4)
+	if (!m->block && m->kind == RS_DATA && ++rs->out.untold < rs->out.places / 4)
 		return false;
-	rs->untold = 0;
+	rs->out.untold = 0;
 	return true;
 }
 
 int rs_post(struct rs *rs, const struct rs_message *m)
 {
-	struct ibv_sge sge = { (uintptr_t)m->from, m->len, rs->mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = SEND | (m->block ? FROM_BLOCK : 0) | rs->sent,
+	struct ibv_sge sge = { (uintptr_t)m->from, m->len, rs->v.mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = SEND | (m->block ? FROM_BLOCK : 0) | rs->out.sent,
 				  .sg_list = &sge,
 				  .num_sge = m->len ? 1 : 0,
 				  .opcode = IBV_WR_SEND_WITH_IMM,
 				  .send_flags = (m->block ? 0 : IBV_SEND_INLINE) |
 						(tells(rs, m) ? IBV_SEND_SIGNALED : 0),
-				  .imm_data = htobe32((uint32_t)m->kind << KIND_SHIFT | rs->owed) },
+				  .imm_data = htobe32((uint32_t)m->kind << KIND_SHIFT | rs->in.owed) },
 			   *bad;
 	int rc;
 
@@ -165,12 +166,12 @@ int rs_post(struct rs *rs, const struct rs_message *m)
 	rc = -hv_post_send(rs->id->qp, &wr, &bad);
 	if (rc)
 		return rc;
-	rs->sent++;
+	rs->out.sent++;
 	if (m->far)
 		return 0;
-	rs->owed = 0;
+	rs->in.owed = 0;
 	if (m->kind == RS_DATA)
-		rs->credit--;
+		rs->out.credit--;
 	return 0;
 }
 
@@ -182,16 +183,16 @@ int rs_tell(struct rs *rs, enum rs_kind kind, const void *data, uint32_t len)
 /* The other end may wait for it: half of what it has makes a message worth while. Without a place it goes with the next that leaves. */
 void rs_return_credit(struct rs *rs)
 {
-	if (rs->owed * 2 >= rs->rblocks && rs->sent - rs->done < rs->sq + RS_CONTROL)
+	if (rs->in.owed * 2 >= rs->in.blocks && rs->out.sent - rs->out.done < rs->out.places + RS_CONTROL)
 		(void)rs_tell(rs, RS_CREDIT, NULL, 0);
 }
 
 void rs_fail(struct rs *rs, int err)
 {
-	if (!rs->err)
-		rs->err = err;
-	rs->broken = err;
-	rs->eof = true;
+	if (!rs->end.err)
+		rs->end.err = err;
+	rs->end.broken = err;
+	rs->end.eof = true;
 	rs->state = RS_OVER;
 	rs_changed(rs);
 }
@@ -199,14 +200,14 @@ void rs_fail(struct rs *rs, int err)
 static void stream_lost(struct rs *rs)
 {
 	if (rs->state != RS_OVER)
-		rs_fail(rs, rs->eof ? 0 : ECONNRESET);
+		rs_fail(rs, rs->end.eof ? 0 : ECONNRESET);
 }
 
 static void sent(struct rs *rs, const struct ibv_wc *wc)
 {
-	rs->done = (uint32_t)wc->wr_id + 1;
+	rs->out.done = (uint32_t)wc->wr_id + 1;
 	if (wc->wr_id & FROM_BLOCK)
-		rs->sfree++;
+		rs->out.free++;
 	if (wc->status != IBV_WC_SUCCESS)
 		stream_lost(rs);
 }
@@ -220,7 +221,7 @@ void rs_completed(struct rs *rs, const struct ibv_wc *wc)
 	} else {
 		uint32_t imm = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0;
 
-		rs->credit += imm & CREDIT_MASK;
+		rs->out.credit += imm & CREDIT_MASK;
 		rs_arrived(rs, (uint32_t)wc->wr_id, imm >> KIND_SHIFT, wc->byte_len);
 	}
 }
@@ -259,28 +260,29 @@ size_t rs_total(const struct iovec *iov, int count)
 
 int rs_sendable(struct rs *rs)
 {
-	int err = rs->err;
+	int err = rs->end.err;
 
-	rs->err = 0;
+	rs->end.err = 0;
 	if (err)
 		return -err;
-	if (rs->shut_write || rs->state == RS_OVER)
+	if (rs->end.shut_write || rs->state == RS_OVER)
 		return -EPIPE;
 	return rs->state == RS_OPEN || rs->state == RS_LISTENING ? -ENOTCONN : 0;
 }
 
 bool rs_may_send(const struct rs *rs)
 {
-	return rs->state == RS_CONNECTED && rs->credit && rs->sfree && rs->sent - rs->done < rs->sq;
+	return rs->state == RS_CONNECTED && rs->out.credit && rs->out.free &&
+	       rs->out.sent - rs->out.done < rs->out.places;
 }
 
 char *rs_block(const struct rs *rs)
 {
-	return rs->mem + (size_t)(rs->rposts + rs->sblock) * RS_BLOCK;
+	return rs->v.mem + (size_t)(rs->in.posts + rs->out.block) * RS_BLOCK;
 }
 
 void rs_block_used(struct rs *rs)
 {
-	rs->sblock = (rs->sblock + 1) % rs->sblocks;
-	rs->sfree--;
+	rs->out.block = (rs->out.block + 1) % rs->out.blocks;
+	rs->out.free--;
 }

@@ -16,8 +16,8 @@ struct hd_node *rs_node(const struct rs *rs)
 {
 	const struct hv_id *id = rs->id ? hv_id_of(rs->id) : NULL;
 
-	if (rs->cq)
-		return hv_context_of(rs->cq->context)->node;
+	if (rs->v.cq)
+		return hv_context_of(rs->v.cq->context)->node;
 	if (!id || rs->state == RS_OPEN)
 		return NULL;
 	return id->ctx ? id->ctx->node : id->listener ? id->listener->ctx->node : NULL;
@@ -28,44 +28,44 @@ static void forget_notices(struct rs *rs)
 {
 	struct hd_channel_item *item;
 
-	while (!hd_channel_take(hv_channel_of(rs->cq_channel)->channel, &item)) {
-		hv_ibv_ack_cq_events(rs->cq, 1);
-		rs->armed = false;
+	while (!hd_channel_take(hv_channel_of(rs->v.channel)->channel, &item)) {
+		hv_ibv_ack_cq_events(rs->v.cq, 1);
+		rs->wait.armed = false;
 	}
 }
 
 /* The next completion makes the channel's descriptor readable. */
 static void wait_arm(struct rs *rs, bool tend)
 {
-	struct hv_context *ctx = hv_context_of(rs->cq->context);
+	struct hv_context *ctx = hv_context_of(rs->v.cq->context);
 
 	forget_notices(rs);
-	if ((rs->armed && rs->tended == tend) || !hv_enter(ctx))
+	if ((rs->wait.armed && rs->wait.tended == tend) || !hv_enter(ctx))
 		return;
-	hd_channel_tend(hv_channel_of(rs->cq_channel)->channel, tend);
-	hd_cq_notify(hv_cq_of(rs->cq)->cq, false);
+	hd_channel_tend(hv_channel_of(rs->v.channel)->channel, tend);
+	hd_cq_notify(hv_cq_of(rs->v.cq)->cq, false);
 	hv_leave(ctx);
-	rs->armed = true;
-	rs->tended = tend;
+	rs->wait.armed = true;
+	rs->wait.tended = tend;
 }
 
 int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t *heard)
 {
-	uint32_t before = rs->changes;
+	uint32_t before = rs->wait.changes;
 	int n = 0;
 
-	if (rs->cq)
+	if (rs->v.cq)
 		wait_arm(rs, node == rs_node(rs));
 	rs_step(rs);
-	if (rs->changes != before || rs->closed)
+	if (rs->wait.changes != before || rs->closed)
 		return 0;
 	p[n++] = (struct pollfd){ .fd = rs->fd, .events = POLLIN };
 	if (rs->ch)
 		p[n++] = (struct pollfd){ .fd = rs->ch->fd, .events = POLLIN };
-	if (rs->cq_channel)
-		p[n++] = (struct pollfd){ .fd = rs->cq_channel->fd, .events = POLLIN };
-	rs->sleepers++;
-	*heard = rs->rings;
+	if (rs->v.channel)
+		p[n++] = (struct pollfd){ .fd = rs->v.channel->fd, .events = POLLIN };
+	rs->wait.sleepers++;
+	*heard = rs->wait.rings;
 	return n;
 }
 
@@ -98,11 +98,11 @@ static int sleep_for(struct rs *rs, int ms)
 /* Look for a while before it sleeps, since what it waits for often comes at once. Others may have the lock in between. */
 static bool wait_look(struct rs *rs, struct hd_busy_polling *looking)
 {
-	uint32_t before = rs->changes;
+	uint32_t before = rs->wait.changes;
 
 	for (;;) {
 		rs_step(rs);
-		if (rs->changes != before || rs->closed)
+		if (rs->wait.changes != before || rs->closed)
 			return true;
 		if (!rs_look_on(rs, looking))
 			return false;
@@ -119,7 +119,7 @@ int rs_wait_for(struct rs *rs, int ms)
 
 	if (!wait_look(rs, &looking))
 		rc = ms ? sleep_for(rs, ms) : -ETIMEDOUT;
-	hd_busy_polled(&rs->look, &looking);
+	hd_busy_polled(&rs->wait.look, &looking);
 	return rs->closed ? -EBADF : rc;
 }
 

@@ -18,7 +18,7 @@ struct hd_fi_mc {
 	struct hd_fi_ep *ep;
 	struct hd_group *group;
 	unsigned how;
-	uint32_t slot; /* of ep->mcs */
+	uint32_t slot; /* of ep->groups.all */
 	struct hd_fi_object object;
 };
 
@@ -201,7 +201,7 @@ static int check_join(const struct hd_fi_ep *ep, const void *addr, uint64_t flag
 				 : hd_fi_no(FI_EINVAL, "fi_join for a direction that the endpoint has not");
 }
 
-/* A free slot of ep->mcs, or -FI_ENOMEM. Caller holds the node's lock. */
+/* A free slot of ep->groups.all, or -FI_ENOMEM. Caller holds the node's lock. */
 static int mc_slot_take(struct hd_fi_ep *ep)
 {
 	struct hd_fi_mc **more;

@@ -7,13 +7,13 @@
 static bool copy_open(struct hd_shm_link *l, struct hd_shm_fetch *pp, uint32_t next)
 {
 	if (pp->copy == HD_SHM_NO_COPY) {
-		if (l->copy_used == UINT32_MAX)
+		if (l->copying.used == UINT32_MAX)
 			return false;
-		pp->copy = (uint8_t)__builtin_ctz(~l->copy_used);
-		l->copy_used |= 1u << pp->copy;
+		pp->copy = (uint8_t)__builtin_ctz(~l->copying.used);
+		l->copying.used |= 1u << pp->copy;
 	}
-	atomic_store_explicit(&hd_shm_fetch_copy(l, pp)->claim, hd_shm_tagged(++l->copy_gen[pp->copy], next),
-			      memory_order_release);
+	atomic_store_explicit(&hd_shm_fetch_copy(l, pp)->claim,
+			      hd_shm_tagged(++l->copying.gen[pp->copy], next), memory_order_release);
 	return true;
 }
 
@@ -40,7 +40,7 @@ static void pull_ask(struct hd_shm_link *l, struct hd_pull *p)
 	for (int i = 0; i < p->count; i++)
 		seg[i] = (struct hd_shm_seg){ (uintptr_t)p->iov[i].iov_base, p->iov[i].iov_len };
 	pkt.dst = pp->copy;
-	pkt.src = l->copy_gen[pp->copy];
+	pkt.src = l->copying.gen[pp->copy];
 	if (hd_shm_link_send(l, &pkt, seg, (size_t)p->count * sizeof(seg[0])) == 0)
 		pp->flags |= HD_SHM_FETCH_ASKED;
 }
@@ -94,7 +94,7 @@ static bool pull_take(struct hd_shm_link *l, struct hd_pull *p, uint32_t *k)
 	if (pp->next >= hd_shm_chunks(p->len)) /* whatever the claim says */
 		return false;
 	if (pp->copy != HD_SHM_NO_COPY && !hd_shm_take_chunk(&hd_shm_fetch_copy(l, pp)->claim,
-							     l->copy_gen[pp->copy], hd_shm_chunks(p->len)))
+							     l->copying.gen[pp->copy], hd_shm_chunks(p->len)))
 		return false;
 	*k = pp->next++;
 	pp->ours++;
@@ -180,7 +180,7 @@ static void pull_lose(struct hd_shm_link *l, struct hd_pull *p)
 static void pull_list(struct hd_shm_link *l, struct hd_pull *p, unsigned flags)
 {
 	hd_shm_fetch_of(p)->flags = (uint8_t)(HD_SHM_FETCH_LISTED | flags);
-	TAILQ_INSERT_TAIL(&l->pulls, p, entry);
+	TAILQ_INSERT_TAIL(&l->copying.pulls, p, entry);
 	l->attention = true;
 	hd_shm_heat(l);
 	hd_node_stir(l->base.node);
@@ -248,7 +248,7 @@ static int pulls_assist(struct hd_shm_link *l)
 	bool worked = false;
 	struct hd_pull *p;
 
-	TAILQ_FOREACH(p, &l->pulls, entry) {
+	TAILQ_FOREACH(p, &l->copying.pulls, entry) {
 		enum hd_shm_fetch_state state = pull_step(l, p, &worked);
 
 		if (state != HD_SHM_FETCH_WAITS)
@@ -265,7 +265,7 @@ int hd_shm_chunks_poll(struct hd_shm_link *l)
 	bool worked = false;
 	struct hd_pull *p;
 
-	TAILQ_FOREACH(p, &l->pulls, entry) {
+	TAILQ_FOREACH(p, &l->copying.pulls, entry) {
 		enum hd_shm_fetch_state state;
 
 		if (hd_shm_fetch_of(p)->after) {
@@ -300,7 +300,7 @@ static bool pull_arm(struct hd_shm_link *l, struct hd_pull *p)
 		return true;
 	if (pp->copy != HD_SHM_NO_COPY)
 		next = (uint32_t)atomic_load_explicit(&hd_shm_fetch_copy(l, pp)->claim, memory_order_relaxed);
-	else if (!(pp->flags & HD_SHM_FETCH_ALONE) && l->copy_used != UINT32_MAX)
+	else if (!(pp->flags & HD_SHM_FETCH_ALONE) && l->copying.used != UINT32_MAX)
 		return true; /* help can be asked for by now */
 	return !(pp->flags & HD_SHM_FETCH_ASIDE) && next < hd_shm_chunks(p->len);
 }
@@ -309,7 +309,7 @@ bool hd_shm_chunks_arm(struct hd_shm_link *l)
 {
 	struct hd_pull *p;
 
-	TAILQ_FOREACH(p, &l->pulls, entry)
+	TAILQ_FOREACH(p, &l->copying.pulls, entry)
 		if (pull_arm(l, p))
 			return true;
 	return false;

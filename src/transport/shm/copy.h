@@ -61,7 +61,7 @@ int hd_shm_slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec 
 bool hd_shm_look_there(struct hd_shm_link *l);
 static inline bool hd_shm_still_there(struct hd_shm_link *l)
 {
-	return hd_likely(hd_ticks() < l->alive_until) || hd_shm_look_there(l);
+	return hd_likely(hd_ticks() < l->peer.alive_until) || hd_shm_look_there(l);
 }
 
 /*
@@ -77,9 +77,9 @@ static inline ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec
 	if (out && hd_iov_len(there, theres) >= HD_SHM_LOOKS_FROM ? !hd_shm_look_there(l)
 								  : hd_unlikely(!hd_shm_still_there(l)))
 		return -ESRCH;
-	done = out ? process_vm_writev(l->peer_pid, here, (unsigned long)heres, there, (unsigned long)theres,
+	done = out ? process_vm_writev(l->peer.pid, here, (unsigned long)heres, there, (unsigned long)theres,
 				       0)
-		   : process_vm_readv(l->peer_pid, here, (unsigned long)heres, there, (unsigned long)theres,
+		   : process_vm_readv(l->peer.pid, here, (unsigned long)heres, there, (unsigned long)theres,
 				      0);
 	if (hd_unlikely(done < 0))
 		return -errno;
@@ -125,7 +125,7 @@ int hd_shm_pulls_poll(struct hd_shm_link *l);
 /* hd_shm_help_end: we do not help with this one any more. */
 static inline void hd_shm_help_end(struct hd_shm_link *l, struct hd_shm_help *h)
 {
-	TAILQ_REMOVE(&l->helps, h, entry);
+	TAILQ_REMOVE(&l->copying.helps, h, entry);
 	h->offer = NULL;
 }
 

@@ -61,8 +61,8 @@ static void both_ends_copy(void **state)
 	message_make(&m, &d, BIG, 1, 1);
 	assert_int_equal(message_pull(&m, &d), 0);
 	rig_poll(d.node[0]); /* HELP comes, and the last chunk is written */
-	assert_false(TAILQ_EMPTY(&d.link[0]->helps));
-	assert_int_equal(TAILQ_FIRST(&d.link[0]->helps)->helped, 1);
+	assert_false(TAILQ_EMPTY(&d.link[0]->copying.helps));
+	assert_int_equal(TAILQ_FIRST(&d.link[0]->copying.helps)->helped, 1);
 	assert_true(rig_same(m.received + LAST_CHUNK, LAST_CHUNK, BIG - LAST_CHUNK, 77));
 	assert_false(rig_same(m.received, 0, hd_shm_chunk(BIG), 77));
 	rig_poll(d.node[1]); /* and the first one is read */
@@ -90,7 +90,7 @@ static void each_end_begins_with_its_own_half(void **state)
 	}
 	for (uint32_t i = 0; i < chunks; i++)
 		rig_poll(d.node[0]);
-	h = TAILQ_FIRST(&d.link[0]->helps);
+	h = TAILQ_FIRST(&d.link[0]->copying.helps);
 	assert_int_equal(h->helped, chunks / 2);
 	assert_int_equal(TAILQ_NEXT(h, entry)->helped, chunks / 2);
 	rig_poll(d.node[0]); /* but then it does what is left */
@@ -116,7 +116,7 @@ static void a_claim_that_goes_back_does_no_harm(void **state)
 	assert_int_equal(message_pull(&m, &d), 0);
 	for (uint64_t i = 0; i < hd_shm_chunks(BIG) && !m.done; i++) {
 		atomic_store(&hd_shm_copies(d.link[1], true)[0].claim,
-			     hd_shm_tagged(d.link[1]->copy_gen[0], 0));
+			     hd_shm_tagged(d.link[1]->copying.gen[0], 0));
 		rig_poll(d.node[1]);
 	}
 	assert_true(m.done);
@@ -167,7 +167,7 @@ static void more_messages_than_copies(void **state)
 		assert_memory_equal(m[i].sent, m[i].received, m[i].len);
 		message_free(&m[i], &d);
 	}
-	assert_int_equal(d.link[1]->copy_used, 0);
+	assert_int_equal(d.link[1]->copying.used, 0);
 	duo_close(&d);
 }
 

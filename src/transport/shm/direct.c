@@ -57,7 +57,7 @@ static bool direct_readable(pid_t pid, uint64_t at, uint64_t len)
 static int blame(const struct hd_shm_link *l, const struct hd_direct *r)
 {
 	if (!r->out)
-		return direct_readable(l->peer_pid, r->far, r->len) ? -EFAULT : -EREMOTEIO;
+		return direct_readable(l->peer.pid, r->far, r->len) ? -EFAULT : -EREMOTEIO;
 	for (int i = 0; i < r->count; i++)
 		if (!direct_readable(getpid(), (uintptr_t)r->near[i].iov_base, r->near[i].iov_len))
 			return -EFAULT;
@@ -139,7 +139,7 @@ static inline int64_t direct_copy(struct hd_shm_link *l, const struct hd_direct 
 {
 	ssize_t n;
 
-	if (hd_shm_is_brief(r->far, r->len, r->out) && r->count == 1 && !(r->out && l->poke_forces) &&
+	if (hd_shm_is_brief(r->far, r->len, r->out) && r->count == 1 && !(r->out && l->peer.poke_forces) &&
 	    hd_shm_poke(l, r->near->iov_base, r->far, r->len, r->out))
 		return (int64_t)r->len;
 	n = r->out ? direct_copy_out(l, r) : copy_in(l, r);
@@ -251,7 +251,7 @@ int hd_shm_settle(struct hd_port *base, uint32_t row)
 	any = late_reaches(port, row);
 	LIST_FOREACH(l, &port->all, entry)
 		if (l->other && hd_shm_direct_is_of(reached_by(l->other), row) && !hd_shm_is_gone(l)) {
-			settle_complain(port, row, l->peer_pid);
+			settle_complain(port, row, l->peer.pid);
 			any = true;
 		}
 	if (!any)
@@ -273,14 +273,14 @@ void hd_shm_direct_shut(struct hd_shm_link *l)
 		return;
 	late = malloc(sizeof(*late));
 	if (!late) {
-		hd_warn("no memory to remember that process %d still copies", (int)l->peer_pid);
+		hd_warn("no memory to remember that process %d still copies", (int)l->peer.pid);
 		return;
 	}
 	*late = (struct hd_shm_late){ .mem = l->mem, .other = l->other };
 	hd_shm_process_of(l, &late->who);
 	LIST_INSERT_HEAD(&port->late, late, entry);
 	l->mem = NULL;
-	l->pidfd.fd = -1;
+	l->peer.pidfd.fd = -1;
 }
 
 /* ---- order ---- */
@@ -289,15 +289,15 @@ void hd_shm_direct_shut(struct hd_shm_link *l)
 int hd_shm_fence(struct hd_link *link, uint32_t *token)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
-	struct hd_pkt pkt = { .kind = HD_SHM_PKT_FENCE, .op = l->token + 1 };
+	struct hd_pkt pkt = { .kind = HD_SHM_PKT_FENCE, .op = l->fence.token + 1 };
 
-	if (l->tx.head != l->marked) {
+	if (l->tx.head != l->fence.marked) {
 		if (hd_shm_link_send(l, &pkt, NULL, 0))
 			return -EAGAIN;
-		l->token++;
-		l->marked = l->tx.head;
+		l->fence.token++;
+		l->fence.marked = l->tx.head;
 	}
-	*token = l->token;
+	*token = l->fence.token;
 	return 0;
 }
 
@@ -317,16 +317,16 @@ bool hd_shm_passed(struct hd_link *link, uint32_t token)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
-	l->awaits = !direct_answered(l, token);
-	l->awaited = token;
-	return !l->awaits;
+	l->fence.awaits = !direct_answered(l, token);
+	l->fence.awaited = token;
+	return !l->fence.awaits;
 }
 
 bool hd_shm_direct_arm(struct hd_shm_link *l)
 {
-	if (!l->awaits || !direct_answered(l, l->awaited))
+	if (!l->fence.awaits || !direct_answered(l, l->fence.awaited))
 		return false;
-	l->awaits = false;
+	l->fence.awaits = false;
 	return true;
 }
 
@@ -350,21 +350,22 @@ bool hd_shm_polls(struct hd_link *link)
 
 	if (atomic_load_explicit(l->peer_sleep, memory_order_relaxed) & 1)
 		return false;
-	if (!l->lively && l->rx.tail == l->heard && hd_shm_turns(l) == l->turns_seen)
+	if (!l->liveness.lively && l->rx.tail == l->liveness.heard &&
+	    hd_shm_turns(l) == l->liveness.turns_seen)
 		return false;
 	now = hd_ticks();
-	if (l->rx.tail != l->heard && is_recent(l->heard_at, now, LOOK_US))
-		l->lively_at = now;
-	l->heard = l->rx.tail;
-	l->heard_at = now;
-	l->lively = is_recent(l->lively_at, now, LIVELY_US);
-	if (l->lively)
+	if (l->rx.tail != l->liveness.heard && is_recent(l->liveness.heard_at, now, LOOK_US))
+		l->liveness.lively_at = now;
+	l->liveness.heard = l->rx.tail;
+	l->liveness.heard_at = now;
+	l->liveness.lively = is_recent(l->liveness.lively_at, now, LIVELY_US);
+	if (l->liveness.lively)
 		return true;
 	turns = hd_shm_turns(l);
-	l->lively = turns != l->turns_seen && is_recent(l->turns_at, now, LOOK_US);
-	if (l->lively)
-		l->lively_at = now;
-	l->turns_seen = turns;
-	l->turns_at = now;
-	return l->lively;
+	l->liveness.lively = turns != l->liveness.turns_seen && is_recent(l->liveness.turns_at, now, LOOK_US);
+	if (l->liveness.lively)
+		l->liveness.lively_at = now;
+	l->liveness.turns_seen = turns;
+	l->liveness.turns_at = now;
+	return l->liveness.lively;
 }

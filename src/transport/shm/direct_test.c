@@ -178,7 +178,7 @@ static void what_is_brief_takes_the_short_way(void **state)
 			d.node[1]->page->probe_value--;
 		}
 		if (file == 2)
-			d.link[0]->poke_tried = true;
+			d.link[0]->peer.poke_tried = true;
 		for (unsigned i = 0; i < sizeof(how) / sizeof(how[0]); i++)
 			for (int out = 0; out < 2; out++) {
 				uint8_t *to = out ? far + how[i].at : near;
@@ -418,11 +418,11 @@ static void another_program_is_not_written_to(void **state)
 		scene_open(&d);
 		assert_int_equal(direct_one(&d, near, far, 64, true), 64);
 		pid = another_program();
-		d.link[0]->peer_pid = pid;
+		d.link[0]->peer.pid = pid;
 		if (!i)
-			d.link[0]->alive_until = 0; /* the millisecond is over */
+			d.link[0]->peer.alive_until = 0; /* the millisecond is over */
 		else
-			d.link[0]->alive_until = UINT64_MAX; /* and here it is not */
+			d.link[0]->peer.alive_until = UINT64_MAX; /* and here it is not */
 		vm_seam.calls = 0;
 		assert_int_equal(direct_one(&d, near, far, lens[i], true), -ENOTCONN);
 		assert_int_equal(vm_seam.calls, 0);
@@ -440,10 +440,10 @@ static void the_dead_are_not_waited_for(void **state)
 	scene_open(&d);
 	atomic_store(&d.link[0]->own->direct_word, hd_shm_direct_word(MR_ROW, MR_STATE));
 	assert_int_equal(hd_shm_settle(&d.port[1]->base, MR_ROW), -EAGAIN);
-	own = d.link[1]->pidfd.fd;
-	d.link[1]->pidfd.fd = fd;
+	own = d.link[1]->peer.pidfd.fd;
+	d.link[1]->peer.pidfd.fd = fd;
 	assert_int_equal(hd_shm_settle(&d.port[1]->base, MR_ROW), 0);
-	d.link[1]->pidfd.fd = own;
+	d.link[1]->peer.pidfd.fd = own;
 	atomic_store(&d.link[0]->own->direct_word, 0);
 	close(fd);
 	duo_close(&d);
@@ -454,17 +454,17 @@ static void in_the_middle_without_a_pidfd(struct duo *d)
 {
 	scene_open(d);
 	atomic_store(&d->link[0]->own->direct_word, hd_shm_direct_word(MR_ROW, MR_STATE));
-	hd_watch_remove(d->node[1], &d->link[1]->pidfd);
-	close(d->link[1]->pidfd.fd);
-	d->link[1]->pidfd.fd = -1;
-	d->link[1]->probed = false;
+	hd_watch_remove(d->node[1], &d->link[1]->peer.pidfd);
+	close(d->link[1]->peer.pidfd.fd);
+	d->link[1]->peer.pidfd.fd = -1;
+	d->link[1]->peer.probed = false;
 	assert_int_equal(hd_shm_settle(&d->port[1]->base, MR_ROW), -EAGAIN);
 }
 
 static void who_was_in_the_middle_has_died(struct duo *d)
 {
 	assert_int_equal(hd_shm_settle(&d->port[1]->base, MR_ROW), 0);
-	d->link[1]->peer_pid = getpid();
+	d->link[1]->peer.pid = getpid();
 	atomic_store(&d->link[0]->own->direct_word, 0);
 	duo_close(d);
 }
@@ -479,17 +479,17 @@ static void the_dead_are_known_without_a_pidfd(void **state)
 		_exit(0);
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	in_the_middle_without_a_pidfd(&d);
-	d.link[1]->peer_pid = pid; /* its parent has not asked for it yet */
+	d.link[1]->peer.pid = pid; /* its parent has not asked for it yet */
 	who_was_in_the_middle_has_died(&d);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	in_the_middle_without_a_pidfd(&d);
-	d.link[1]->peer_pid = pid;
+	d.link[1]->peer.pid = pid;
 	who_was_in_the_middle_has_died(&d);
 	in_the_middle_without_a_pidfd(&d);
-	d.link[1]->born = hd_shm_born(getpid());
-	assert_int_not_equal(d.link[1]->born, 0);
+	d.link[1]->peer.born = hd_shm_born(getpid());
+	assert_int_not_equal(d.link[1]->peer.born, 0);
 	assert_int_equal(hd_shm_settle(&d.port[1]->base, MR_ROW), -EAGAIN);
-	d.link[1]->born++; /* the number has been given to another one */
+	d.link[1]->peer.born++; /* the number has been given to another one */
 	who_was_in_the_middle_has_died(&d);
 }
 
@@ -500,9 +500,9 @@ static void another_program_is_not_waited_for(void **state)
 	struct duo d;
 
 	in_the_middle_without_a_pidfd(&d);
-	d.link[1]->probed = true;
+	d.link[1]->peer.probed = true;
 	assert_int_equal(hd_shm_settle(&d.port[1]->base, MR_ROW), -EAGAIN);
-	d.link[1]->peer_pid = pid;
+	d.link[1]->peer.pid = pid;
 	who_was_in_the_middle_has_died(&d);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);

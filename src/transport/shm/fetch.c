@@ -29,7 +29,7 @@ void hd_shm_fetch_shut(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fet
 	if (is_shut || pp->copy == HD_SHM_NO_COPY)
 		return;
 	claim = atomic_exchange_explicit(&hd_shm_fetch_copy(l, pp)->claim,
-					 hd_shm_tagged(l->copy_gen[pp->copy], UINT32_MAX),
+					 hd_shm_tagged(l->copying.gen[pp->copy], UINT32_MAX),
 					 memory_order_acquire);
 	taken = (uint32_t)claim;
 	pp->taken = taken <= hd_shm_chunks(p->len) && taken >= pp->ours ? taken - pp->ours
@@ -41,13 +41,13 @@ void hd_shm_fetch_complain(struct hd_shm_link *l)
 {
 	uint64_t now = hd_now_ns();
 
-	if (!l->kept_since)
-		l->kept_since = now;
-	else if (now - l->kept_since > KEPT_NS)
+	if (!l->copying.kept_since)
+		l->copying.kept_since = now;
+	else if (now - l->copying.kept_since > KEPT_NS)
 		HD_LOG_EVERY_MS(
 			10000, HD_LOG_WARN,
 			"process %d has been stopped in the middle of a copy to this process: the memory is kept until it goes on or is dead",
-			(int)l->peer_pid);
+			(int)l->peer.pid);
 }
 
 /* Between two looks, for those who have to wait here. */
@@ -65,8 +65,8 @@ static void copy_stand_by(int looks)
 
 void hd_shm_row_leave(struct hd_shm_link *l, struct hd_pull *p)
 {
-	TAILQ_REMOVE(&l->row, p, entry);
-	l->row_bytes -= p->len;
+	TAILQ_REMOVE(&l->copying.row, p, entry);
+	l->copying.row_bytes -= p->len;
 	l->portion = HD_SHM_PORTION;
 }
 
@@ -91,9 +91,9 @@ static void pulls_stop(struct hd_shm_link *l)
 {
 	struct hd_pull *p, *next;
 
-	while ((p = TAILQ_FIRST(&l->row)))
+	while ((p = TAILQ_FIRST(&l->copying.row)))
 		hd_shm_fetch_end(l, p);
-	for (p = TAILQ_FIRST(&l->pulls); p; p = next) {
+	for (p = TAILQ_FIRST(&l->copying.pulls); p; p = next) {
 		next = TAILQ_NEXT(p, entry);
 		hd_shm_fetch_shut(l, p, HD_SHM_AFTER_WITHDRAWN);
 		if (hd_shm_fetch_leave(l, hd_shm_fetch_of(p)))
@@ -106,7 +106,7 @@ bool hd_shm_settled(struct hd_link *link)
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
 	pulls_stop(l);
-	return TAILQ_EMPTY(&l->pulls);
+	return TAILQ_EMPTY(&l->copying.pulls);
 }
 
 static void pulls_end(struct hd_shm_link *l)
@@ -119,7 +119,7 @@ static void help_stop(struct hd_shm_link *l)
 {
 	struct hd_shm_help *h;
 
-	while ((h = TAILQ_FIRST(&l->helps)))
+	while ((h = TAILQ_FIRST(&l->copying.helps)))
 		hd_shm_help_end(l, h);
 }
 

@@ -60,7 +60,7 @@ int hd_shm_probe_word(pid_t pid, uint64_t addr, uint64_t want)
 
 int hd_shm_probe_page(const struct hd_shm_link *l)
 {
-	return hd_shm_probe_word(l->peer_pid, l->page->probe_addr, l->page->probe_value);
+	return hd_shm_probe_word(l->peer.pid, l->page->probe_addr, l->page->probe_value);
 }
 
 bool hd_shm_process_is_gone(const struct hd_shm_process *p)
@@ -74,9 +74,10 @@ bool hd_shm_process_is_gone(const struct hd_shm_process *p)
 
 void hd_shm_process_of(const struct hd_shm_link *l, struct hd_shm_process *p)
 {
-	*p = (struct hd_shm_process){
-		.pid = l->peer_pid, .pidfd = l->pidfd.fd, .born = l->born, .probed = l->page && l->probed
-	};
+	*p = (struct hd_shm_process){ .pid = l->peer.pid,
+				      .pidfd = l->peer.pidfd.fd,
+				      .born = l->peer.born,
+				      .probed = l->page && l->peer.probed };
 	if (p->probed) {
 		p->probe_addr = l->page->probe_addr;
 		p->probe_value = l->page->probe_value;
@@ -100,11 +101,11 @@ bool hd_shm_look_there(struct hd_shm_link *l)
 {
 	int error;
 
-	if (pidfd_is_readable(l->pidfd.fd))
+	if (pidfd_is_readable(l->peer.pidfd.fd))
 		return false;
 	error = hd_shm_probe_page(l);
 	if (error == ESRCH || error == EFAULT)
 		return false; /* of anything else the copy itself tells */
-	l->alive_until = hd_ticks() + ALIVE_US * hd_ticks_per_us();
+	l->peer.alive_until = hd_ticks() + ALIVE_US * hd_ticks_per_us();
 	return true;
 }

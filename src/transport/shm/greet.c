@@ -50,14 +50,14 @@ static int hello_send(struct hd_shm_link *l, enum hd_shm_hello_step step, const 
 	memcpy(r.hello.nonce, nonce, sizeof(r.hello.nonce));
 	r.hello.id = *hd_node_id(node);
 	if (step == HD_SHM_JOIN)
-		r.hello.whom = l->whose;
+		r.hello.whom = l->setup.whose;
 	if (port->barrier)
 		r.hello.flags |= HD_SHM_F_BARRIER;
 	if (step != HD_SHM_READY) {
 		r.fd[r.fds++] = hd_node_page_fd(node);
 		r.fd[r.fds++] = hd_node_wake_fd(node);
 		if (step == HD_SHM_JOIN)
-			r.fd[r.fds++] = l->mem_fd;
+			r.fd[r.fds++] = l->setup.mem_fd;
 		pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	}
 	if (pidfd >= 0) {
@@ -107,7 +107,7 @@ static int check_creds(struct hd_shm_link *l, int sock)
 		hd_info("process %d belongs to user %u: no shared memory with it", (int)cred.pid, cred.uid);
 		return -EACCES;
 	}
-	l->peer_pid = cred.pid;
+	l->peer.pid = cred.pid;
 	return 0;
 }
 
@@ -117,23 +117,23 @@ static int check_creds(struct hd_shm_link *l, int sock)
  */
 static int watch_process(struct hd_shm_link *l)
 {
-	int fd = hd_shm_pidfd(l->peer_pid);
+	int fd = hd_shm_pidfd(l->peer.pid);
 
 	if (fd == -ESRCH)
 		return fd;
-	if (fd >= 0 && hd_shm_watch_begin(l, &l->pidfd, fd, on_pidfd))
+	if (fd >= 0 && hd_shm_watch_begin(l, &l->peer.pidfd, fd, on_pidfd))
 		close(fd);
-	if (l->pidfd.fd < 0)
-		l->born = hd_shm_born(l->peer_pid);
+	if (l->peer.pidfd.fd < 0)
+		l->peer.born = hd_shm_born(l->peer.pid);
 	return 0;
 }
 
 static void unwatch_process(struct hd_shm_link *l)
 {
-	hd_shm_watch_end(l, &l->pidfd);
-	if (l->pidfd.fd >= 0)
-		close(l->pidfd.fd);
-	l->pidfd.fd = -1;
+	hd_shm_watch_end(l, &l->peer.pidfd);
+	if (l->peer.pidfd.fd >= 0)
+		close(l->peer.pidfd.fd);
+	l->peer.pidfd.fd = -1;
 }
 
 /*
@@ -161,13 +161,13 @@ static int take_peer(struct hd_shm_link *l, struct hd_shm_record *r)
 	err = hd_shm_page_map(r->fd[FD_PAGE], &r->hello.id, &l->page);
 	if (err)
 		return err;
-	l->peer_wake = r->fd[FD_WAKE];
+	l->peer.wake = r->fd[FD_WAKE];
 	r->fd[FD_WAKE] = -1;
 	l->fenced = !(both & HD_SHM_F_BARRIER);
 	if (!(r->hello.flags & HD_SHM_F_PIDFD))
 		return 0; /* ours is better than none */
 	unwatch_process(l);
-	err = hd_shm_watch_begin(l, &l->pidfd, r->fd[r->fds - 1], on_pidfd);
+	err = hd_shm_watch_begin(l, &l->peer.pidfd, r->fd[r->fds - 1], on_pidfd);
 	if (!err)
 		r->fd[r->fds - 1] = -1;
 	return err;
@@ -190,22 +190,22 @@ static bool greet_is_meant(const struct hd_node_id *whom, const struct hd_node_i
 
 static int on_welcome(struct hd_shm_link *l, struct hd_shm_record *r)
 {
-	int err = hd_shm_record_check(r, HD_SHM_WELCOME, FD_WAKE + 1, l->advert.nonce);
+	int err = hd_shm_record_check(r, HD_SHM_WELCOME, FD_WAKE + 1, l->setup.advert.nonce);
 
 	if (err)
 		return err;
-	if (!greet_is_meant(&l->whose, &r->hello.id))
+	if (!greet_is_meant(&l->setup.whose, &r->hello.id))
 		return -EACCES;
 	err = take_peer(l, r);
 	if (err)
 		return err;
 	greet_probe(l, r);
-	err = hello_send(l, HD_SHM_READY, l->advert.nonce);
+	err = hello_send(l, HD_SHM_READY, l->setup.advert.nonce);
 	if (err)
 		return err;
-	close(l->mem_fd);
-	l->mem_fd = -1;
-	hd_timer_stop(l->base.port->node, &l->timer);
+	close(l->setup.mem_fd);
+	l->setup.mem_fd = -1;
+	hd_timer_stop(l->base.port->node, &l->setup.timer);
 	hd_shm_link_live(l);
 	return 0;
 }
@@ -228,7 +228,7 @@ static int on_join(struct hd_shm_link *l, struct hd_shm_record *r)
 	if (err)
 		return err;
 	greet_probe(l, r);
-	l->join_id = r->hello.id;
+	l->setup.join_id = r->hello.id;
 	l->state = HD_SHM_WAITING;
 	return hello_send(l, HD_SHM_WELCOME, port->advert.nonce);
 }
@@ -250,7 +250,7 @@ static int on_ready(struct hd_shm_link *l, struct hd_shm_record *r)
 	if (err)
 		return err;
 	hd_shm_pending_join_leave(l);
-	hd_timer_stop(port->base.node, &l->timer);
+	hd_timer_stop(port->base.node, &l->setup.timer);
 	hd_link_init(&l->base, &port->base, port->link_ops);
 	hd_shm_link_live(l);
 	return 0;
@@ -278,7 +278,7 @@ static bool is_pending_join(const struct hd_shm_link *l)
 static void greet_give_up(struct hd_shm_link *l, int err, const char *why)
 {
 	if (!is_pending_join(l)) {
-		hd_timer_stop(l->base.port->node, &l->timer);
+		hd_timer_stop(l->base.port->node, &l->setup.timer);
 		hd_shm_link_fail(l, err, why);
 		return;
 	}
@@ -286,7 +286,7 @@ static void greet_give_up(struct hd_shm_link *l, int err, const char *why)
 	if (l->state != HD_SHM_GREETING || err != -ECONNRESET)
 		HD_LOG_EVERY_MS(1000, err == -EPROTO ? HD_LOG_WARN : HD_LOG_INFO,
 				"process %d wanted to share memory and was sent away while %s: %s (%s)",
-				(int)l->peer_pid, states[l->state].name, why, strerror(-err));
+				(int)l->peer.pid, states[l->state].name, why, strerror(-err));
 	hd_shm_pending_join_leave(l);
 	hd_link_missed(l->base.port->node);
 	hd_shm_link_free(l);
@@ -323,7 +323,7 @@ static void on_sock(struct hd_watch *watch, uint32_t events)
 /* What it has said before it died counts: the link may have worked at its end, with messages in it. */
 static void on_pidfd(struct hd_watch *watch, uint32_t events)
 {
-	struct hd_shm_link *l = hd_container(watch, struct hd_shm_link, pidfd);
+	struct hd_shm_link *l = hd_container(watch, struct hd_shm_link, peer.pidfd);
 
 	if (l->state >= HD_SHM_LIVE)
 		hd_shm_link_end(l, -ECONNRESET, "the process has ended");
@@ -347,21 +347,21 @@ static int greet_enter(struct hd_shm_link *l, int fd)
 		return err;
 	}
 	l->state = HD_SHM_JOINING;
-	return hello_send(l, HD_SHM_JOIN, l->advert.nonce);
+	return hello_send(l, HD_SHM_JOIN, l->setup.advert.nonce);
 }
 
 /* A UNIX socket connects at once or not at all; -EAGAIN means that too many wait at the join socket. */
 static int join_ask(struct hd_shm_link *l)
 {
 	uint64_t now = hd_now_ns();
-	int fd = hd_shm_join_request(&l->advert), err = fd;
+	int fd = hd_shm_join_request(&l->setup.advert), err = fd;
 
 	if (fd >= 0)
 		err = greet_enter(l, fd);
 	if (err == -EAGAIN && l->state == HD_SHM_REQUESTING)
-		hd_timer_set(l->base.port->node, &l->timer, JOIN_REQUEST_NS);
+		hd_timer_set(l->base.port->node, &l->setup.timer, JOIN_REQUEST_NS);
 	else if (!err)
-		hd_timer_set(l->base.port->node, &l->timer, hd_minus(l->patience.end, now));
+		hd_timer_set(l->base.port->node, &l->setup.timer, hd_minus(l->setup.patience.end, now));
 	else
 		return err;
 	return 0;
@@ -374,18 +374,18 @@ static uint64_t greet_connect_ns(void)
 
 static void on_timer(struct hd_timer *timer)
 {
-	struct hd_shm_link *l = hd_container(timer, struct hd_shm_link, timer);
+	struct hd_shm_link *l = hd_container(timer, struct hd_shm_link, setup.timer);
 	bool asks = l->state == HD_SHM_REQUESTING;
 	uint64_t more;
 	int err;
 
-	if (asks && hd_now_ns() < l->patience.end) {
+	if (asks && hd_now_ns() < l->setup.patience.end) {
 		err = join_ask(l);
 		if (err)
 			greet_give_up(l, err, greet_reason(err));
 		return;
 	}
-	more = hd_patience_more(&l->patience, greet_connect_ns());
+	more = hd_patience_more(&l->setup.patience, greet_connect_ns());
 	if (more)
 		hd_timer_set(l->base.port->node, timer, asks ? JOIN_REQUEST_NS : more);
 	else
@@ -401,12 +401,12 @@ int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, co
 	if (!l)
 		return -ENOMEM;
 	l->state = HD_SHM_REQUESTING;
-	l->advert = *advert;
+	l->setup.advert = *advert;
 	if (whose)
-		l->whose = *whose;
-	l->timer.fn = on_timer;
-	hd_patience_begin(&l->patience, greet_connect_ns());
-	err = hd_shm_mem_make(&l->mem, &l->mem_fd);
+		l->setup.whose = *whose;
+	l->setup.timer.fn = on_timer;
+	hd_patience_begin(&l->setup.patience, greet_connect_ns());
+	err = hd_shm_mem_make(&l->mem, &l->setup.mem_fd);
 	if (!err) {
 		hd_shm_link_ready(l);
 		err = join_ask(l);
@@ -431,8 +431,8 @@ int hd_shm_pending_join_add(struct hd_shm_port *port, int fd)
 		return -ENOMEM;
 	l->side = 1;
 	l->state = HD_SHM_GREETING;
-	l->timer.fn = on_timer;
-	hd_patience_begin(&l->patience, greet_connect_ns());
+	l->setup.timer.fn = on_timer;
+	hd_patience_begin(&l->setup.patience, greet_connect_ns());
 	err = check_creds(l, fd);
 	if (!err)
 		err = watch_process(l);
@@ -442,7 +442,7 @@ int hd_shm_pending_join_add(struct hd_shm_port *port, int fd)
 		hd_shm_link_free(l);
 		return err;
 	}
-	hd_timer_set(port->base.node, &l->timer, greet_connect_ns());
+	hd_timer_set(port->base.node, &l->setup.timer, greet_connect_ns());
 	TAILQ_INSERT_TAIL(&port->pending_joins, l, pending_join);
 	port->pending_join_count++;
 	return 0;

@@ -20,13 +20,13 @@ struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port)
 		return NULL;
 	memset(l, 0, sizeof(*l));
 	l->base.port = &port->base;
-	l->poke_forces = hd_shm_poke_forces();
-	l->sock.fd = l->pidfd.fd = l->peer_wake = l->mem_fd = l->poke_fd = -1;
-	TAILQ_INIT(&l->pulls);
-	TAILQ_INIT(&l->row);
+	l->peer.poke_forces = hd_shm_poke_forces();
+	l->sock.fd = l->peer.pidfd.fd = l->peer.wake = l->setup.mem_fd = l->peer.poke_fd = -1;
+	TAILQ_INIT(&l->copying.pulls);
+	TAILQ_INIT(&l->copying.row);
 	l->portion = HD_SHM_PORTION;
-	TAILQ_INIT(&l->helps);
-	hd_idmap_init(&l->offers);
+	TAILQ_INIT(&l->copying.helps);
+	hd_idmap_init(&l->copying.offers);
 	LIST_INSERT_HEAD(&port->all, l, entry);
 	port->links++;
 	return l;
@@ -104,7 +104,7 @@ void hd_shm_watch_end(struct hd_shm_link *l, struct hd_watch *watch)
  */
 void hd_shm_hang_up(struct hd_shm_link *l)
 {
-	hd_shm_watch_end(l, &l->pidfd);
+	hd_shm_watch_end(l, &l->peer.pidfd);
 	if (l->sock.fd < 0)
 		return;
 	shutdown(l->sock.fd, SHUT_RDWR);
@@ -121,9 +121,9 @@ void hd_shm_link_end(struct hd_shm_link *l, int err, const char *why)
 		return;
 	l->state = HD_SHM_ENDING;
 	hd_shm_may_look(l);
-	l->end_err = err;
-	l->end_why = why;
-	l->drain = 2 * HD_SHM_SLOTS;
+	l->ending.err = err;
+	l->ending.why = why;
+	l->ending.drain = 2 * HD_SHM_SLOTS;
 	l->attention = true;
 	hd_shm_hang_up(l);
 	hd_shm_heat(l);
@@ -143,18 +143,18 @@ void hd_shm_link_free(struct hd_shm_link *l)
 	hd_shm_poll_drop(l);
 	port->base.past.out += l->tx.head;
 	port->base.past.in += l->rx.tail;
-	hd_timer_stop(port->base.node, &l->timer);
+	hd_timer_stop(port->base.node, &l->setup.timer);
 	hd_shm_hang_up(l);
-	hd_shm_fd_close(l->pidfd.fd);
-	hd_shm_fd_close(l->peer_wake);
-	hd_shm_fd_close(l->mem_fd);
-	hd_shm_fd_close(l->poke_fd);
+	hd_shm_fd_close(l->peer.pidfd.fd);
+	hd_shm_fd_close(l->peer.wake);
+	hd_shm_fd_close(l->setup.mem_fd);
+	hd_shm_fd_close(l->peer.poke_fd);
 	if (l->mem)
 		hd_shm_mem_unmap(l->mem);
 	if (l->page)
 		hd_shm_page_unmap(l->page);
-	free(l->help);
-	hd_idmap_fini(&l->offers);
+	free(l->copying.help);
+	hd_idmap_fini(&l->copying.offers);
 	LIST_REMOVE(l, entry);
 	free(l);
 	port->links--;

@@ -154,7 +154,8 @@ static int copy_poll(struct hd_shm_link *l)
 
 	n += hd_shm_pulls_poll(l);
 	if (l->state == HD_SHM_LIVE)
-		l->attention = !TAILQ_EMPTY(&l->pulls) || !TAILQ_EMPTY(&l->helps) || !TAILQ_EMPTY(&l->row);
+		l->attention = !TAILQ_EMPTY(&l->copying.pulls) || !TAILQ_EMPTY(&l->copying.helps) ||
+			       !TAILQ_EMPTY(&l->copying.row);
 	return n;
 }
 
@@ -165,9 +166,9 @@ static __attribute__((noinline, cold)) int attend(struct hd_shm_link *l, int del
 		bool looked = l->portion > 0; /* else a row was to come first, which does not come any more */
 
 		l->portion = HD_SHM_PORTION;
-		l->drain = (uint32_t)hd_minus(l->drain, (uint32_t)delivered);
-		if ((!delivered && looked) || !l->drain)
-			hd_shm_link_fail(l, l->end_err, l->end_why);
+		l->ending.drain = (uint32_t)hd_minus(l->ending.drain, (uint32_t)delivered);
+		if ((!delivered && looked) || !l->ending.drain)
+			hd_shm_link_fail(l, l->ending.err, l->ending.why);
 		return 1;
 	}
 	return copy_poll(l);
@@ -202,7 +203,7 @@ int hd_shm_link_poll(struct hd_shm_link *l)
 /* Is there a chunk to copy, or the end of a message to be seen? */
 static bool copy_arm(struct hd_shm_link *l)
 {
-	return !TAILQ_EMPTY(&l->helps) || hd_shm_pulls_arm(l);
+	return !TAILQ_EMPTY(&l->copying.helps) || hd_shm_pulls_arm(l);
 }
 
 bool hd_shm_link_arm(struct hd_shm_link *l)
@@ -237,7 +238,7 @@ static void shm_link_close(struct hd_link *link)
 /* By the credentials of the UNIX socket (greet.c), and a word of its memory where that can be read. */
 static int link_holder(struct hd_link *link, struct hd_holder *out)
 {
-	*out = (struct hd_holder){ .pid = hd_shm_link_of(link)->peer_pid };
+	*out = (struct hd_holder){ .pid = hd_shm_link_of(link)->peer.pid };
 	return out->pid > 0 ? 0 : -EOPNOTSUPP;
 }
 

@@ -56,7 +56,7 @@ void hd_shm_link_show(struct hd_shm_link *l)
 	theirs = atomic_load_explicit(&l->other->direct, memory_order_relaxed);
 	if (ours == HD_SHM_DIRECT_OFF || theirs == HD_SHM_DIRECT_OFF)
 		ours = theirs = HD_SHM_DIRECT_OFF; /* one side's wish is enough */
-	row->peer_pid = l->peer_pid;
+	row->peer_pid = l->peer.pid;
 	row->direct_out = row_direct(ours, &row->direct_out_errno);
 	row->direct_in = row_direct(theirs, &row->direct_in_errno);
 }
@@ -70,7 +70,7 @@ static void say_direct(struct hd_shm_link *l, enum hd_shm_direct what, int error
 
 void hd_shm_refused(struct hd_shm_link *l, int error)
 {
-	hd_info("process %d: no direct copies: %s: messages go through the ring", (int)l->peer_pid,
+	hd_info("process %d: no direct copies: %s: messages go through the ring", (int)l->peer.pid,
 		strerror(error));
 	say_direct(l, HD_SHM_DIRECT_REFUSED, error);
 }
@@ -101,7 +101,7 @@ bool hd_shm_probe(struct hd_shm_link *l)
 		return true;
 	}
 	error = hd_shm_probe_page(l);
-	l->probed = !error;
+	l->peer.probed = !error;
 	if (error)
 		hd_shm_refused(l, error);
 	else

@@ -15,7 +15,8 @@ size_t hd_shm_offer(struct hd_link *link, struct hd_offer *o, void *out)
 	if (link->down || !(hd_shm_we_can(l) || (hd_shm_they_can(l) && blob.count)))
 		return 0;
 	/* the map lets that many slots rest, so an index stays below HD_SHM_OFFERS */
-	if (l->offers.count >= HD_SHM_OFFERS - HD_IDMAP_REST || hd_idmap_add(&l->offers, o, &blob.number) < 0)
+	if (l->copying.offers.count >= HD_SHM_OFFERS - HD_IDMAP_REST ||
+	    hd_idmap_add(&l->copying.offers, o, &blob.number) < 0)
 		return 0;
 	o->priv[0] = blob.number;
 	atomic_store_explicit(hd_shm_offer_word(l, true, blob.number), blob.number,
@@ -46,12 +47,12 @@ void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o)
 		atomic_store_explicit(&l->own->closed, 1, memory_order_relaxed);
 	atomic_store_explicit(hd_shm_offer_word(l, true, (uint32_t)o->priv[0]), 0, memory_order_release);
 	atomic_thread_fence(memory_order_release); /* before whatever the memory is used for now */
-	hd_idmap_remove(&l->offers, (uint32_t)o->priv[0]);
-	for (h = TAILQ_FIRST(&l->helps); h; h = next) {
+	hd_idmap_remove(&l->copying.offers, (uint32_t)o->priv[0]);
+	for (h = TAILQ_FIRST(&l->copying.helps); h; h = next) {
 		next = TAILQ_NEXT(h, entry);
 		if (h->offer != o)
 			continue;
-		offer_give_up(l, (uint32_t)(h - l->help), h->gen, HD_SHM_NO_CHUNK);
+		offer_give_up(l, (uint32_t)(h - l->copying.help), h->gen, HD_SHM_NO_CHUNK);
 		hd_shm_help_end(l, h);
 	}
 }
@@ -80,18 +81,18 @@ static int help_segments(struct hd_shm_help *h, const void *payload, size_t len)
 
 int hd_shm_help_asked(struct hd_shm_link *l, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
-	struct hd_offer *o = hd_idmap_get(&l->offers, pkt->op);
+	struct hd_offer *o = hd_idmap_get(&l->copying.offers, pkt->op);
 	struct hd_shm_help *h;
 
 	if (pkt->dst >= HD_SHM_COPIES)
 		return -EPROTO;
-	if (!l->help)
-		l->help = calloc(HD_SHM_COPIES, sizeof(*l->help));
-	if (!o || !l->help || !hd_shm_we_can(l)) { /* the offer may have been withdrawn since */
+	if (!l->copying.help)
+		l->copying.help = calloc(HD_SHM_COPIES, sizeof(*l->copying.help));
+	if (!o || !l->copying.help || !hd_shm_we_can(l)) { /* the offer may have been withdrawn since */
 		offer_give_up(l, pkt->dst, pkt->src, HD_SHM_NO_CHUNK);
 		return 0;
 	}
-	h = &l->help[pkt->dst];
+	h = &l->copying.help[pkt->dst];
 	if (h->offer) /* the other side has taken the copy back and uses it anew */
 		hd_shm_help_end(l, h);
 	*h = (struct hd_shm_help){ .len = pkt->tag, .gen = pkt->src };
@@ -99,7 +100,7 @@ int hd_shm_help_asked(struct hd_shm_link *l, const struct hd_pkt *pkt, const voi
 	    help_segments(h, payload, len) < 0)
 		return -EPROTO;
 	h->offer = o;
-	TAILQ_INSERT_TAIL(&l->helps, h, entry);
+	TAILQ_INSERT_TAIL(&l->copying.helps, h, entry);
 	l->attention = true;
 	return 0;
 }
@@ -107,7 +108,7 @@ int hd_shm_help_asked(struct hd_shm_link *l, const struct hd_pkt *pkt, const voi
 /* Copy our next chunk of this message. False: there is none left, and it is no longer in the list. */
 static bool help_step(struct hd_shm_link *l, struct hd_shm_help *h)
 {
-	uint32_t index = (uint32_t)(h - l->help), k;
+	uint32_t index = (uint32_t)(h - l->copying.help), k;
 	struct hd_shm_copy *copy = &hd_shm_copies(l, false)[index];
 	uint64_t chunks = hd_shm_chunks(h->len);
 
@@ -132,7 +133,7 @@ int hd_shm_help_poll(struct hd_shm_link *l)
 	struct hd_shm_help *h, *next;
 
 	for (int all = 0; all < 2; all++)
-		for (h = TAILQ_FIRST(&l->helps); h; h = next) {
+		for (h = TAILQ_FIRST(&l->copying.helps); h; h = next) {
 			next = TAILQ_NEXT(h, entry);
 			if ((all || h->helped < hd_shm_chunks(h->len) / 2) && help_step(l, h))
 				return 1;

@@ -33,9 +33,9 @@ static int word_open(const struct hd_shm_link *l)
 	char path[32];
 	int fd;
 
-	if (l->peer_pid <= 0)
+	if (l->peer.pid <= 0)
 		return -1;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)l->peer_pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)l->peer.pid);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd >= 0 && !is_theirs(l, fd)) {
 		close(fd);
@@ -46,10 +46,10 @@ static int word_open(const struct hd_shm_link *l)
 
 __attribute__((noinline)) bool hd_shm_poke_is_open(struct hd_shm_link *l)
 {
-	if (!l->poke_tried)
-		l->poke_fd = word_open(l);
-	l->poke_tried = true;
-	return l->poke_fd >= 0;
+	if (!l->peer.poke_tried)
+		l->peer.poke_fd = word_open(l);
+	l->peer.poke_tried = true;
+	return l->peer.poke_fd >= 0;
 }
 
 static bool write_is_forced(int fd, const void *page)
@@ -83,10 +83,10 @@ bool hd_shm_poke_forces(void)
 /* The bare calls: pwrite(3) is a point of cancellation, which this must not be, and which costs a program with threads a twentieth of it. */
 bool hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out)
 {
-	if (hd_unlikely(l->poke_fd < 0) && !hd_shm_poke_is_open(l))
+	if (hd_unlikely(l->peer.poke_fd < 0) && !hd_shm_poke_is_open(l))
 		return false;
 #ifdef __LP64__
-	if (syscall(out ? SYS_pwrite64 : SYS_pread64, l->poke_fd, here, len, there) != (long)len)
+	if (syscall(out ? SYS_pwrite64 : SYS_pread64, l->peer.poke_fd, here, len, there) != (long)len)
 		return false;
 #else
 	if ((out ? pwrite(l->poke_fd, here, len, (off_t)there)

@@ -64,12 +64,12 @@ int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
 
 int hd_shm_pulls_poll(struct hd_shm_link *l)
 {
-	int n = TAILQ_EMPTY(&l->row) ? 0 : hd_shm_row_poll(l);
+	int n = TAILQ_EMPTY(&l->copying.row) ? 0 : hd_shm_row_poll(l);
 
 	return n + hd_shm_chunks_poll(l);
 }
 
 bool hd_shm_pulls_arm(struct hd_shm_link *l)
 {
-	return !TAILQ_EMPTY(&l->row) || hd_shm_chunks_arm(l);
+	return !TAILQ_EMPTY(&l->copying.row) || hd_shm_chunks_arm(l);
 }

@@ -80,7 +80,7 @@ static inline uint32_t hd_shm_fetch_word(const struct hd_shm_link *l, const stru
 {
 	uint64_t value = atomic_load_explicit(word, memory_order_acquire);
 
-	return value >> 32 == l->copy_gen[f->copy] ? (uint32_t)value : 0;
+	return value >> 32 == l->copying.gen[f->copy] ? (uint32_t)value : 0;
 }
 
 /*
@@ -113,8 +113,8 @@ static inline bool hd_shm_fetch_leave(struct hd_shm_link *l, struct hd_shm_fetch
 		hd_shm_fetch_complain(l);
 		return false;
 	}
-	l->kept_since = 0;
-	l->copy_used &= ~(1u << f->copy);
+	l->copying.kept_since = 0;
+	l->copying.used &= ~(1u << f->copy);
 	f->copy = HD_SHM_NO_COPY;
 	return true;
 }
@@ -128,7 +128,7 @@ static inline void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_pull *p)
 	if (pp->flags & HD_SHM_FETCH_IN_ROW)
 		hd_shm_row_leave(l, p);
 	else if (pp->flags & HD_SHM_FETCH_LISTED)
-		TAILQ_REMOVE(&l->pulls, p, entry);
+		TAILQ_REMOVE(&l->copying.pulls, p, entry);
 	pp->flags = 0;
 }
 

@@ -21,15 +21,16 @@ struct row_call {
  */
 bool hd_shm_row_takes(const struct hd_shm_link *l, const struct hd_pull *p, const struct hd_shm_slot *next)
 {
-	return p->len <= HD_SHM_SINGLE && (!TAILQ_EMPTY(&l->row) || (next && next->pkt.kind == HD_PKT_RTS));
+	return p->len <= HD_SHM_SINGLE &&
+	       (!TAILQ_EMPTY(&l->copying.row) || (next && next->pkt.kind == HD_PKT_RTS));
 }
 
 void hd_shm_row_join(struct hd_shm_link *l, struct hd_pull *p)
 {
 	hd_shm_fetch_of(p)->flags = HD_SHM_FETCH_LISTED | HD_SHM_FETCH_IN_ROW;
-	TAILQ_INSERT_TAIL(&l->row, p, entry);
-	l->row_bytes += p->len;
-	if (l->row_bytes + HD_SHM_SINGLE > HD_SHM_CHUNK_MAX)
+	TAILQ_INSERT_TAIL(&l->copying.row, p, entry);
+	l->copying.row_bytes += p->len;
+	if (l->copying.row_bytes + HD_SHM_SINGLE > HD_SHM_CHUNK_MAX)
 		l->portion = 0; /* first what is there */
 	l->attention = true;
 	hd_shm_heat(l);
@@ -43,7 +44,7 @@ static void row_take(struct hd_shm_link *l, struct row_call *c)
 	struct hd_pull *p;
 
 	c->heres = c->theres = 0;
-	TAILQ_FOREACH(p, &l->row, entry) {
+	TAILQ_FOREACH(p, &l->copying.row, entry) {
 		struct hd_shm_fetch *f = hd_shm_fetch_of(p);
 		struct iovec far[HD_SHM_OFFER_SEGS];
 
@@ -64,7 +65,7 @@ static void row_mark(struct hd_shm_link *l, uint64_t copied)
 {
 	struct hd_pull *p;
 
-	TAILQ_FOREACH(p, &l->row, entry) {
+	TAILQ_FOREACH(p, &l->copying.row, entry) {
 		if (!(hd_shm_fetch_of(p)->flags & HD_SHM_FETCH_TRIED) || copied < p->len)
 			break;
 		hd_shm_fetch_of(p)->flags |= HD_SHM_FETCH_COPIED;
@@ -85,7 +86,7 @@ int hd_shm_row_poll(struct hd_shm_link *l)
 		__builtin_prefetch(&l->rx.slot[(l->rx.tail + i) & (HD_SHM_SLOTS - 1)]);
 	copied = hd_shm_copy_call(l, c.here, c.heres, c.there, c.theres, false);
 	row_mark(l, copied > 0 ? (uint64_t)copied : 0);
-	while (!l->base.down && (p = TAILQ_FIRST(&l->row)) &&
+	while (!l->base.down && (p = TAILQ_FIRST(&l->copying.row)) &&
 	       hd_shm_fetch_of(p)->flags & HD_SHM_FETCH_TRIED) {
 		const struct hd_shm_fetch *f = hd_shm_fetch_of(p);
 		bool whole = f->flags & HD_SHM_FETCH_COPIED;

@@ -24,8 +24,8 @@ static void row_make(struct message m[ROW], struct duo *d, size_t len, int segs)
 		assert_int_equal(message_pull(&m[i], d), 0);
 		assert_int_equal(m[i].done, 0);
 	}
-	assert_false(TAILQ_EMPTY(&d->link[1]->row));
-	assert_true(TAILQ_EMPTY(&d->link[1]->pulls));
+	assert_false(TAILQ_EMPTY(&d->link[1]->copying.row));
+	assert_true(TAILQ_EMPTY(&d->link[1]->copying.pulls));
 }
 
 static void row_free(struct message m[ROW], struct duo *d)
@@ -57,8 +57,8 @@ static void requests_in_a_row_are_fetched_together(void **state)
 			assert_memory_equal(m[i].sent, m[i].received, how[k].len);
 		}
 		row_free(m, &d);
-		assert_true(TAILQ_EMPTY(&d.link[1]->row));
-		assert_int_equal(d.link[1]->row_bytes, 0);
+		assert_true(TAILQ_EMPTY(&d.link[1]->copying.row));
+		assert_int_equal(d.link[1]->copying.row_bytes, 0);
 		assert_int_equal(d.link[1]->portion, HD_SHM_PORTION);
 	}
 	duo_close(&d);

@@ -122,10 +122,10 @@ static void shm_port_forked(struct hd_port *base)
 
 	LIST_FOREACH(l, &port->all, entry) {
 		hd_shm_fd_close(l->sock.fd);
-		hd_shm_fd_close(l->pidfd.fd);
-		hd_shm_fd_close(l->peer_wake);
-		hd_shm_fd_close(l->mem_fd);
-		hd_shm_fd_close(l->poke_fd);
+		hd_shm_fd_close(l->peer.pidfd.fd);
+		hd_shm_fd_close(l->peer.wake);
+		hd_shm_fd_close(l->setup.mem_fd);
+		hd_shm_fd_close(l->peer.poke_fd);
 	}
 	hd_shm_fd_close(port->join_watch.fd);
 	hd_shm_map_forked();
@@ -140,7 +140,7 @@ static bool port_joining(struct hd_port *base, const struct hd_node_id *id)
 
 	LIST_FOREACH(l, &port->all, entry)
 		if (l->side && l->state >= HD_SHM_WAITING && !l->base.down && !l->base.peer &&
-		    !memcmp(&l->join_id, id, sizeof(*id)))
+		    !memcmp(&l->setup.join_id, id, sizeof(*id)))
 			return true;
 	return false;
 }

@@ -68,6 +68,65 @@ TAILQ_HEAD(hd_shm_helps, hd_shm_help);
 
 #define HD_SHM_PORTION 32
 
+/* The other process: wake.c, process.c. */
+struct hd_shm_peer {
+	pid_t pid;	      /* 0: it is not visible from here */
+	bool probed;	      /* a read of its memory has shown that it is that process */
+	uint64_t born;	      /* hd_shm_born() of it, where there was no pidfd of it; 0: not known */
+	uint64_t alive_until; /* hd_ticks(): so long it is the same process: hd_shm_still_there */
+	int poke_fd;	      /* its memory as a file; -1: not open */
+	bool poke_tried;
+	bool poke_forces;      /* hd_shm_poke_forces: not for writes */
+	int wake;	       /* its eventfd */
+	struct hd_watch pidfd; /* fd -1: there is none */
+};
+
+/* Long messages. */
+struct hd_shm_copying {
+	struct hd_shm_pulls pulls; /* what we fetch, oldest first */
+	struct hd_shm_pulls row;   /* what we fetch without help, several in one call, oldest first */
+	uint64_t row_bytes;
+	struct hd_shm_helps helps; /* what we help with, oldest first */
+	struct hd_shm_help *help;  /* [HD_SHM_COPIES], made on first use */
+	uint32_t used;		   /* bit i: copy i of ours is in use */
+	uint64_t kept_since;	   /* hd_now_ns(): that long a helper has kept us waiting; 0: none does */
+	uint32_t gen[HD_SHM_COPIES];
+	struct hd_idmap offers; /* struct hd_offer by the number that the other side names it by */
+};
+
+/* One-sided operations that are to come behind what was sent. */
+struct hd_shm_fence {
+	uint32_t token;	  /* of our last FENCE */
+	uint32_t marked;  /* tx.head when it had been sent */
+	uint32_t awaited; /* token that somebody wants to be woken for */
+	bool awaits;
+};
+
+/* Does the other node poll? */
+struct hd_shm_liveness {
+	uint32_t heard, turns_seen;  /* rx.tail and its count of turns when we last looked, */
+	uint64_t heard_at, turns_at; /* hd_ticks(), */
+	uint64_t lively_at;	     /* and when we last found that it does; */
+	bool lively;		     /* the last look did */
+};
+
+/* How it comes about: join.c, greet.c. */
+struct hd_shm_setup {
+	struct hd_timer timer;
+	struct hd_patience patience; /* until we give up */
+	struct hd_shm_advert advert; /* joining: where */
+	struct hd_node_id whose;     /* joining: whom; zero: whoever is there */
+	struct hd_node_id join_id;   /* joined: who has come in, from WAITING on */
+	int mem_fd;		     /* joining: until it is handed over */
+};
+
+/* How it ends. */
+struct hd_shm_ending {
+	uint32_t drain; /* packets that may still be delivered */
+	int err;
+	const char *why;
+};
+
 struct hd_shm_link {
 	struct hd_link base; /* first */
 
@@ -90,56 +149,21 @@ struct hd_shm_link {
 	/* for every one-sided operation of ours, and the rest */
 	_Alignas(64) struct hd_shm_side *own, *other;
 	struct hd_node_page *page; /* the other node's, read-only */
-	uint64_t alive_until;	   /* hd_ticks(): so long peer_pid is the same process: hd_shm_still_there */
-	pid_t peer_pid;		   /* 0: it is not visible from here */
-	bool probed;		   /* a read of its memory has shown that it is that process */
-	uint64_t born;		   /* hd_shm_born() of it, where there was no pidfd of it; 0: not known */
 	enum hd_shm_state state;
-	int poke_fd; /* the other process's memory as a file; -1: not open */
-	bool poke_tried;
-	bool poke_forces; /* hd_shm_poke_forces: not for writes */
-	bool reaches;	  /* it is live, and we can copy directly: hd_shm_direct_look */
+	bool reaches; /* it is live, and we can copy directly: hd_shm_direct_look */
+	struct hd_shm_peer peer;
+	struct hd_shm_fence fence;
+	struct hd_shm_liveness liveness;
+	struct hd_shm_copying copying;
 
-	int side;		   /* which of mem->side is ours */
-	struct hd_node_id join_id; /* joined: who has come in, from WAITING on */
+	int side; /* which of mem->side is ours */
 	struct hd_shm_mem *mem;
 	_Atomic uint64_t *accepted; /* and the other side's */
-	int peer_wake;		    /* its eventfd */
 	bool counted;		    /* in port->live */
 	uint32_t grant_seen;	    /* what was granted when we last looked */
-	uint32_t drain;		    /* ENDING: packets that may still be delivered */
-	int end_err;
-	const char *end_why;
-
-	/* long messages */
-	struct hd_shm_pulls pulls; /* what we fetch, oldest first */
-	struct hd_shm_pulls row;   /* what we fetch without help, several in one call, oldest first */
-	uint64_t row_bytes;
-	struct hd_shm_helps helps; /* what we help with, oldest first */
-	struct hd_shm_help *help;  /* [HD_SHM_COPIES], made on first use */
-	uint32_t copy_used;	   /* bit i: copy i of ours is in use */
-	uint64_t kept_since;	   /* hd_now_ns(): that long a helper has kept us waiting; 0: none does */
-	uint32_t copy_gen[HD_SHM_COPIES];
-	struct hd_idmap offers; /* struct hd_offer by the number that the other side names it by */
-
-	/* one-sided operations */
-	uint32_t token;	  /* of our last FENCE */
-	uint32_t marked;  /* tx.head when it had been sent */
-	uint32_t awaited; /* token that somebody wants to be woken for */
-	bool awaits;
-	uint32_t heard, turns_seen;  /* rx.tail and the other node's count of turns when we last looked, */
-	uint64_t heard_at, turns_at; /* hd_ticks(), */
-	uint64_t lively_at;	     /* and when we last found that it polls; */
-	bool lively;		     /* the last look did */
-
-	/* setting up, and noticing the end */
-	struct hd_watch sock;  /* fd -1: closed */
-	struct hd_watch pidfd; /* fd -1: there is none */
-	struct hd_timer timer;
-	struct hd_patience patience;	       /* until we give up */
-	struct hd_shm_advert advert;	       /* joining: where */
-	struct hd_node_id whose;	       /* joining: whom; zero: whoever is there */
-	int mem_fd;			       /* joining: until it is handed over */
+	struct hd_watch sock;	    /* fd -1: closed */
+	struct hd_shm_setup setup;
+	struct hd_shm_ending ending;
 	TAILQ_ENTRY(hd_shm_link) pending_join; /* port->pending joins while GREETING or WAITING */
 	LIST_ENTRY(hd_shm_link) entry;	       /* port->all */
 };

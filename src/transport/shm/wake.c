@@ -59,8 +59,8 @@ void hd_shm_wake(struct hd_shm_link *link, uint32_t epoch)
 	link->woken = epoch;
 	/* EAGAIN: the counter is full, so the sleeper has been woken already. */
 	do {
-		n = write(link->peer_wake, &one, sizeof(one));
+		n = write(link->peer.wake, &one, sizeof(one));
 	} while (n < 0 && errno == EINTR);
 	if (n < 0 && errno != EAGAIN)
-		HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "cannot wake process %d: %m", (int)link->peer_pid);
+		HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "cannot wake process %d: %m", (int)link->peer.pid);
 }

@@ -95,8 +95,8 @@ static void taken_by_one_who_stops(struct duo *d, struct message *m, struct late
 	message_make(m, d, BIG, 1, 1);
 	assert_int_equal(message_pull(m, d), 0);
 	h->copy = &hd_shm_copies(d->link[1], true)[0];
-	assert_true(hd_shm_take_chunk(&h->copy->claim, d->link[1]->copy_gen[0], hd_shm_chunks(BIG)));
-	h->helped = hd_shm_tagged(d->link[1]->copy_gen[0], 1);
+	assert_true(hd_shm_take_chunk(&h->copy->claim, d->link[1]->copying.gen[0], hd_shm_chunks(BIG)));
+	h->helped = hd_shm_tagged(d->link[1]->copying.gen[0], 1);
 }
 
 static int unpull(struct duo *d, struct message *m, bool wait)
@@ -162,7 +162,7 @@ static void a_message_that_fails_waits_for_its_helper(void **state)
 	for (int i = 0; i < 1000; i++)
 		rig_poll(d.node[1]);
 	assert_int_equal(m.done, 0);
-	atomic_store(&h.copy->returned, hd_shm_tagged(d.link[1]->copy_gen[0], 1));
+	atomic_store(&h.copy->returned, hd_shm_tagged(d.link[1]->copying.gen[0], 1));
 	rig_poll(d.node[1]);
 	assert_int_equal(m.done, 1);
 	assert_int_equal(m.err, -ECANCELED);
@@ -216,19 +216,19 @@ static void a_dead_helper_is_not_waited_for(void **state)
 		taken_by_one_who_stops(&d, &m, &h);
 		assert_int_equal(unpull(&d, &m, false), -EINPROGRESS);
 		assert_int_equal(pipe(dead), 0);
-		own = d.link[1]->pidfd.fd;
-		d.link[1]->alive_until = 0;
+		own = d.link[1]->peer.pidfd.fd;
+		d.link[1]->peer.alive_until = 0;
 		if (has_pidfd) {
 			close(dead[1]);
-			d.link[1]->pidfd.fd = dead[0]; /* readable, as the pidfd of a dead process is */
+			d.link[1]->peer.pidfd.fd = dead[0]; /* readable, as the pidfd of a dead process is */
 		} else {
 			close(dead[1]);
-			d.link[1]->pidfd.fd = -1;
-			d.link[1]->peer_pid = a_dead_process();
+			d.link[1]->peer.pidfd.fd = -1;
+			d.link[1]->peer.pid = a_dead_process();
 		}
 		assert_int_equal(unpull(&d, &m, false), 0);
-		d.link[1]->pidfd.fd = own;
-		d.link[1]->peer_pid = getpid();
+		d.link[1]->peer.pidfd.fd = own;
+		d.link[1]->peer.pid = getpid();
 		close(dead[0]);
 		atomic_store(&h.copy->helped, h.helped);
 		duo_turns(&d, 5);
@@ -324,7 +324,7 @@ static void a_lying_helper_does_no_harm(void **state)
 		message_make(&m, &d, BIG, 1, 1);
 		assert_int_equal(message_pull(&m, &d), 0);
 		copy = &d.link[1]->mem->copy[d.link[1]->side][0];
-		value = (uint64_t)d.link[1]->copy_gen[0] << 32 | lies[i / 3];
+		value = (uint64_t)d.link[1]->copying.gen[0] << 32 | lies[i / 3];
 		atomic_store(i % 3 == 0 ? &copy->claim : i % 3 == 1 ? &copy->helped : &copy->returned, value);
 		duo_turns(&d, 40);
 		if (!m.done &&

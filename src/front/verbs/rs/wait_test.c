@@ -134,7 +134,7 @@ static void what_comes_soon_is_looked_for(void **state)
 	pthread_mutex_lock(&rs->lock);
 	for (int i = 0; i < TRIES && !seen.ticks; i++) {
 		assert_int_equal(rs_wait_for(rs, -1), 0);
-		seen = rs->look;
+		seen = rs->wait.look;
 	}
 	rs->closed = true;
 	pthread_mutex_unlock(&rs->lock);

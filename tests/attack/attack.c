@@ -89,10 +89,8 @@ static bool host_join(int i)
 bool attack_hosts_open(void)
 {
 	hosts.before = network_of_this_thread();
-	for (int i = 0; i < 2; i++)
-		hosts.there[i] = network_new();
-	hosts.here = network_new();
-	if (hosts.there[0] < 0 || hosts.there[1] < 0 || hosts.here < 0)
+	if ((hosts.there[0] = network_new()) < 0 || (hosts.there[1] = network_new()) < 0 ||
+	    (hosts.here = network_new()) < 0)
 		return false;
 	return !system("ip link set lo up && ip address add " ATTACK_ADDR "/32 dev lo") && host_join(0) &&
 	       host_join(1);
@@ -100,13 +98,16 @@ bool attack_hosts_open(void)
 
 void attack_hosts_close(void)
 {
+	int *all[] = { &hosts.before, &hosts.here, &hosts.there[0], &hosts.there[1] };
+
 	hosts.from = -1;
-	if (hosts.before >= 0)
+	if (hosts.there[0] >= 0) /* we have left ours */
 		assert_true(enter(hosts.before));
-	close(hosts.before);
-	close(hosts.here);
-	close(hosts.there[0]);
-	close(hosts.there[1]);
+	for (int i = 0; i < 4; i++) {
+		if (*all[i] >= 0)
+			close(*all[i]);
+		*all[i] = -1;
+	}
 }
 
 void attack_from(int host)

@@ -49,8 +49,10 @@ static int setup_impatient(void **state)
 static int setup_hosts(void **state)
 {
 	hosts_are_there = attack_hosts_open();
-	setenv("HEDDLE_ADDR", ATTACK_ADDR, hosts_are_there);
-	setenv("HEDDLE_ALLOW", "10.77.0.0/16", 1);
+	if (hosts_are_there) {
+		setenv("HEDDLE_ADDR", ATTACK_ADDR, 1);
+		setenv("HEDDLE_ALLOW", "10.77.0.0/16", 1);
+	}
 	return setup(state);
 }
 
@@ -363,10 +365,11 @@ static void completions(void **state)
 {
 	struct scene *s = *state;
 	uint64_t word;
-	struct hd_mr *mr = side_region(&s->a, 77, &word, sizeof(word), HD_ACCESS_REMOTE_WRITE, 0);
+	struct hd_mr *mr;
 	int rounds = 0;
 
 	attack_needs_root();
+	mr = side_region(&s->a, 77, &word, sizeof(word), HD_ACCESS_REMOTE_WRITE, 0);
 	s->a.ep->policy |= HD_EP_REMOTE_WRITE;
 	for (; rounds < WINDOWS && comes(s, s->w, STRANGER); rounds++) {
 		write_out(s, s->w);

@@ -303,10 +303,10 @@ void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only)
 	struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
 	struct hd_announce list[16];
 	struct hd_node *node = peer->node;
+	uint32_t i = only ? only->index : 0, end = only ? i + 1 : hd_names(node)->ep_count;
 	int n = 0;
 
-	for (uint32_t i = only ? only->index : 0; i < (only ? only->index + 1 : hd_names(node)->ep_count);
-	     i++) {
+	for (; i < end; i++) {
 		const struct hd_ep *ep = hd_names(node)->eps[i];
 
 		if (!ep || !ep->bound_port)

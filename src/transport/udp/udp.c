@@ -21,9 +21,8 @@
 #include <unistd.h>
 
 #define PORTION 32 /* datagrams taken in at once */
-#define BACKLOG \
-	(1 \
-	 << 21) /* bytes, by the kernel's count: a queue of sends (128 of 4 KiB), each in pieces as an Ethernet takes them */
+/* Bytes, by the kernel's count: a queue of sends (128 of 4 KiB), each in pieces as an Ethernet takes them. */
+#define BACKLOG (1 << 21)
 
 extern const struct hd_caster hd_udp_caster;
 

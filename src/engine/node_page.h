@@ -74,7 +74,7 @@ struct hd_node_page {
 #define HD_PAGE_WINDOW \
 	16 /* rows, beginning at its key's, in one of which a region stands, if it stands anywhere */
 #define HD_PAGE_SEGS 5 /* address ranges of a region in the table */
-#define HD_PAGE_REACH 0x8000
+#define HD_PAGE_TABLES 0x8000
 
 /*
  * An endpoint: state is 0 when there is none, else its generation in the upper half and flags in the lower. A peer may act on a region
@@ -144,16 +144,16 @@ struct hd_page_tables {
 /* The whole file. Sparse: what has never been written takes no memory. */
 struct hd_page_file {
 	struct hd_node_page page;
-	uint8_t gap[HD_PAGE_REACH - sizeof(struct hd_node_page)];
-	struct hd_page_tables reach;
+	uint8_t gap[HD_PAGE_TABLES - sizeof(struct hd_node_page)];
+	struct hd_page_tables tables;
 };
-static_assert(offsetof(struct hd_page_file, reach) == HD_PAGE_REACH,
+static_assert(offsetof(struct hd_page_file, tables) == HD_PAGE_TABLES,
 	      "the tables begin at a place of their own");
 static_assert(offsetof(struct hd_page_tables, mrs) == 0x9000, "layout");
 
 static inline struct hd_page_tables *hd_page_tables(struct hd_node_page *page)
 {
-	return &((struct hd_page_file *)(void *)page)->reach;
+	return &((struct hd_page_file *)(void *)page)->tables;
 }
 
 /* hd_page_mr_home: the first row of a key's window; rows are counted modulo HD_PAGE_MRS. Keys may be small numbers or random. */

@@ -46,7 +46,7 @@ struct hd_port;
 struct hd_listener;
 struct hd_bound_port;
 struct hd_put;
-struct hd_pull;
+struct hd_get;
 struct hd_offer;
 struct hd_dest;
 struct hd_group;
@@ -213,25 +213,25 @@ struct hd_link_ops {
 	 * travels in the RTS, and returns their number; 0: this link cannot fetch, use frames. unoffer follows exactly when offer
 	 * answered more than 0.
 	 *
-	 * pull: fetch an offered message. 0: pull->done is called later with 0, or with a negative errno when the memory cannot be
+	 * get: fetch an offered message. 0: get->done is called later with 0, or with a negative errno when the memory cannot be
 	 * reached (the buffer's content is undefined then, and the engine asks for frames). May call done before it returns. A
-	 * negative answer: not started, use frames. unpull: forget it (the link stays). 0: nobody writes to the buffer any more, and done is not
+	 * negative answer: not started, use frames. unget: forget it (the link stays). 0: nobody writes to the buffer any more, and done is not
 	 * called. -EINPROGRESS, but not with `wait`, which waits for that: the other process has been stopped in the middle of writing there. done
-	 * follows with -ECANCELED when it is out of it or dead, unless unpull has answered 0 by then.
+	 * follows with -ECANCELED when it is out of it or dead, unless unget has answered 0 by then.
 	 */
 	size_t (*offer)(struct hd_link *link, struct hd_offer *o, void *blob);
 	void (*unoffer)(struct hd_link *link, struct hd_offer *o);
-	int (*pull)(struct hd_link *link, struct hd_pull *pull);
-	int (*unpull)(struct hd_link *link, struct hd_pull *pull, bool wait);
+	int (*get)(struct hd_link *link, struct hd_get *get);
+	int (*unget)(struct hd_link *link, struct hd_get *get, bool wait);
 
 	/*
-	 * settled: the link is down. Does nobody write to buffers of its pulls any more, nor will? False: ask again in a while: nothing that is
+	 * settled: the link is down. Does nobody write to buffers of its gets any more, nor will? False: ask again in a while: nothing that is
 	 * under way over the link ends before. NULL: nobody ever does.
 	 */
 	bool (*settled)(struct hd_link *link);
 
 	/*
-	 * reach: copy at once, without the other end's help, between our memory and a region of the other node, as r says; link->page is
+	 * direct: copy at once, without the other end's help, between our memory and a region of the other node, as r says; link->page is
 	 * set where this works. Returns the bytes copied, the first ones of what was asked for and perhaps not all; -ESTALE: the region
 	 * or the endpoint is not what r says any more; -EFAULT: our memory is not there; -EREMOTEIO: theirs is not; -EAGAIN: not now;
 	 * -EOPNOTSUPP: not possible (any more), use packets; -ENOTCONN: down.
@@ -242,7 +242,7 @@ struct hd_link_ops {
 	 *
 	 * polls: the other end's program makes progress all the time, as far as can be known: a packet is dealt with at once.
 	 */
-	int64_t (*reach)(struct hd_link *link, const struct hd_direct *r);
+	int64_t (*direct)(struct hd_link *link, const struct hd_direct *r);
 	int (*fence)(struct hd_link *link, uint32_t *token);
 	bool (*passed)(struct hd_link *link, uint32_t token);
 	bool (*polls)(struct hd_link *link);
@@ -409,7 +409,7 @@ struct hd_offer {
 	uint64_t priv[4]; /* the transport's */
 };
 
-/* A copy that hd_link_ops.reach makes. Rows and states are those that were read from the other node's page. */
+/* A copy that hd_link_ops.direct makes. Rows and states are those that were read from the other node's page. */
 struct hd_direct {
 	uint32_t mr, mr_state;	  /* row of the region */
 	uint32_t ep, ep_state;	  /* row of the endpoint that it is for */
@@ -422,15 +422,15 @@ struct hd_direct {
 };
 #define HD_DIRECT_SLICE (4u << 20) /* bytes that are copied in one turn of progress, at most */
 
-struct hd_pull {
+struct hd_get {
 	const struct iovec *iov; /* buffer; stays valid until done */
 	int count;
 	uint64_t len;	   /* bytes to fetch: the smaller of message and buffer, above 0 */
 	const void *offer; /* blob of the RTS, in private memory, valid during the call only */
 	size_t offer_len;
-	void (*done)(struct hd_pull *pull, int err);
-	uint64_t priv[13];	    /* the transport's */
-	TAILQ_ENTRY(hd_pull) entry; /* the transport's */
+	void (*done)(struct hd_get *get, int err);
+	uint64_t priv[13];	   /* the transport's */
+	TAILQ_ENTRY(hd_get) entry; /* the transport's */
 };
 
 /* HD_LINK_NO_OFFER: what links have in their tables which offer nothing to be fetched, so that long messages come in frames. */
@@ -441,19 +441,19 @@ static inline size_t hd_link_no_offer(struct hd_link *link, struct hd_offer *o, 
 static inline void hd_link_no_unoffer(struct hd_link *link, struct hd_offer *o)
 {
 }
-static inline int hd_link_no_pull(struct hd_link *link, struct hd_pull *pull)
+static inline int hd_link_no_get(struct hd_link *link, struct hd_get *get)
 {
 	return -EOPNOTSUPP;
 }
-static inline int hd_link_no_unpull(struct hd_link *link, struct hd_pull *pull, bool wait)
+static inline int hd_link_no_unget(struct hd_link *link, struct hd_get *get, bool wait)
 {
 	return 0;
 }
 #define HD_LINK_NO_OFFER \
-	.offer = hd_link_no_offer, .unoffer = hd_link_no_unoffer, .pull = hd_link_no_pull, \
-	.unpull = hd_link_no_unpull
+	.offer = hd_link_no_offer, .unoffer = hd_link_no_unoffer, .get = hd_link_no_get, \
+	.unget = hd_link_no_unget
 
-/* HD_LINK_NO_REACH: what links without reach() have in their tables. Their page is NULL, so that nobody asks. */
+/* HD_LINK_NO_DIRECT: what links without direct() have in their tables. Their page is NULL, so that nobody asks. */
 static inline int64_t hd_link_no_direct(struct hd_link *link, const struct hd_direct *r)
 {
 	return -EOPNOTSUPP;
@@ -470,8 +470,8 @@ static inline bool hd_link_no_polls(struct hd_link *link)
 {
 	return false;
 }
-#define HD_LINK_NO_REACH \
-	.reach = hd_link_no_direct, .fence = hd_link_no_fence, .passed = hd_link_no_passed, \
+#define HD_LINK_NO_DIRECT \
+	.direct = hd_link_no_direct, .fence = hd_link_no_fence, .passed = hd_link_no_passed, \
 	.polls = hd_link_no_polls
 
 /* hd_direct_stands: are region and endpoint what r says? Looked at after the announcement that r is acted on. */

@@ -104,23 +104,23 @@ static void fake_unoffer(struct hd_link *link, struct hd_offer *o)
 	MUST(l->offers-- > 0);
 }
 
-static int fake_pull(struct hd_link *link, struct hd_pull *pull)
+static int fake_get(struct hd_link *link, struct hd_get *get)
 {
 	struct fake_link *l = (struct fake_link *)link;
 
 	if (link->down)
 		return -ENOTCONN;
-	MUST(pull->len);
-	read_all(&(struct iovec){ (void *)pull->offer, pull->offer_len }, 1);
+	MUST(get->len);
+	read_all(&(struct iovec){ (void *)get->offer, get->offer_len }, 1);
 	if (l->again)
 		return -EPERM;
-	TAILQ_INSERT_TAIL(&l->pulls, pull, entry);
+	TAILQ_INSERT_TAIL(&l->gets, get, entry);
 	return 0;
 }
 
-static int fake_unpull(struct hd_link *link, struct hd_pull *pull, bool wait)
+static int fake_unget(struct hd_link *link, struct hd_get *get, bool wait)
 {
-	TAILQ_REMOVE(&((struct fake_link *)link)->pulls, pull, entry);
+	TAILQ_REMOVE(&((struct fake_link *)link)->gets, get, entry);
 	return 0;
 }
 
@@ -129,7 +129,7 @@ static void fake_close_link(struct hd_link *link)
 	struct fake_link *l = (struct fake_link *)link;
 
 	MUST(link->down);
-	MUST(l->offers == 0 && TAILQ_EMPTY(&l->pulls));
+	MUST(l->offers == 0 && TAILQ_EMPTY(&l->gets));
 	for (int i = 0; i < LINKS; i++)
 		if (f.link[i] == l)
 			f.link[i] = NULL;
@@ -149,9 +149,9 @@ static const struct hd_link_ops fake_ops = {
 	.granted = fake_granted,
 	.offer = fake_offer,
 	.unoffer = fake_unoffer,
-	.pull = fake_pull,
-	.unpull = fake_unpull,
-	HD_LINK_NO_REACH,
+	.get = fake_get,
+	.unget = fake_unget,
+	HD_LINK_NO_DIRECT,
 	.close = fake_close_link,
 };
 
@@ -165,7 +165,7 @@ struct fake_link *link_make(struct hd_port *port)
 	if (i == LINKS || !(l = calloc(1, sizeof(*l))))
 		return NULL;
 	TAILQ_INIT(&l->puts);
-	TAILQ_INIT(&l->pulls);
+	TAILQ_INIT(&l->gets);
 	hd_link_init(&l->base, port, &fake_ops);
 	l->base.send_max = SEND_MAX;
 	l->base.eager_max = 4096;

@@ -417,7 +417,7 @@ static void step_link(void)
 static void step_finish(void)
 {
 	struct fake_link *l = pick_link();
-	struct hd_pull *pull;
+	struct hd_get *get;
 	struct hd_put *put;
 
 	if (!l || l->base.down)
@@ -427,12 +427,12 @@ static void step_finish(void)
 		TAILQ_REMOVE(&l->puts, put, entry);
 		put->done(put);
 	}
-	pull = TAILQ_FIRST(&l->pulls);
-	if (pull && !l->base.down) {
-		TAILQ_REMOVE(&l->pulls, pull, entry);
-		for (int i = 0; i < pull->count; i++)
-			memset(pull->iov[i].iov_base, 9, pull->iov[i].iov_len);
-		pull->done(pull, input_byte(&f.in) & 3 ? 0 : -EPERM);
+	get = TAILQ_FIRST(&l->gets);
+	if (get && !l->base.down) {
+		TAILQ_REMOVE(&l->gets, get, entry);
+		for (int i = 0; i < get->count; i++)
+			memset(get->iov[i].iov_base, 9, get->iov[i].iov_len);
+		get->done(get, input_byte(&f.in) & 3 ? 0 : -EPERM);
 	}
 }
 

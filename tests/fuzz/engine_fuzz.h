@@ -31,7 +31,7 @@ struct fake_link {
 	bool offers_nothing, puts_stay;
 	int offers;
 	TAILQ_HEAD(, hd_put) puts;
-	TAILQ_HEAD(, hd_pull) pulls;
+	TAILQ_HEAD(, hd_get) gets;
 };
 
 /* A packet that the engine has sent, so that it can be answered. */

@@ -25,10 +25,10 @@ enum rig_how {
 	RIG_SEND = 1 << 0,
 	RIG_SENDV = 1 << 1,
 	RIG_PUT = 1 << 2,
-	RIG_RTS = 1 << 3,    /* offer memory, the other end pulls it and answers FIN */
-	RIG_UNPULL = 1 << 4, /* with RTS: now and then the other end gives up in the middle */
-	RIG_ECHO = 1 << 5,   /* each packet that comes in adds one to be sent */
-	RIG_UNPUT = 1 << 6,  /* with PUT: now and then the payload is taken back before it is done */
+	RIG_RTS = 1 << 3,   /* offer memory, the other end gets it and answers FIN */
+	RIG_UNGET = 1 << 4, /* with RTS: now and then the other end gives up in the middle */
+	RIG_ECHO = 1 << 5,  /* each packet that comes in adds one to be sent */
+	RIG_UNPUT = 1 << 6, /* with PUT: now and then the payload is taken back before it is done */
 };
 
 struct rig_plan {
@@ -37,8 +37,8 @@ struct rig_plan {
 	uint32_t burst;	       /* packets in one turn, at most; 0: no limit */
 	unsigned how;	       /* enum rig_how */
 	uint64_t message_most; /* RTS: bytes of the messages offered, from 1 */
-	bool truncates;	       /* what comes in piece by piece, or is pulled, may find too small a buffer */
-	bool may_fail; /* the other end may close, so a pull may fail; it must not succeed with wrong content */
+	bool truncates;	       /* what comes in piece by piece, or is fetched, may find too small a buffer */
+	bool may_fail; /* the other end may close, so a get may fail; it must not succeed with wrong content */
 };
 
 #define rig_end hd_stream /* the place that the engine has in a link, which the rig uses for its own record */
@@ -57,15 +57,15 @@ struct rig_end {
 	struct rig_plan plan;
 	uint64_t tx, rx;	  /* packets sent and received */
 	uint64_t rx_bytes, again; /* payload received; times that -EAGAIN was answered */
-	uint64_t pulled, unpulled, not_offered, unput;
-	unsigned puts, offers, pulls;	/* under way */
+	uint64_t fetched, unget, not_offered, unput;
+	unsigned puts, offers, gets;	/* under way */
 	uint32_t grant_out, grant_sent; /* what we have granted, and told the link */
 	uint32_t grant_in;		/* newest seen */
 	uint32_t grant_step;		/* added to grant_out for each packet received */
 	struct rig_stream *stream;	/* a packet that comes piece by piece */
 	TAILQ_HEAD(, rig_put) put_list;
 	TAILQ_HEAD(, rig_offer) offer_list;
-	TAILQ_HEAD(, rig_pull) pull_list;
+	TAILQ_HEAD(, rig_get) get_list;
 	TAILQ_HEAD(, rig_fin) fin_list;
 	TAILQ_ENTRY(rig_end) entry;
 };

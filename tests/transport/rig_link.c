@@ -65,7 +65,7 @@ static struct rig_end *end_of(struct hd_link *link)
 	end->link = link;
 	TAILQ_INIT(&end->put_list);
 	TAILQ_INIT(&end->offer_list);
-	TAILQ_INIT(&end->pull_list);
+	TAILQ_INIT(&end->get_list);
 	TAILQ_INIT(&end->fin_list);
 	link->stream = end;
 	TAILQ_INSERT_TAIL(&node->ends, end, entry);

@@ -141,14 +141,14 @@ struct rig_offer {
 	unsigned char *buf;
 };
 
-struct rig_pull {
-	struct hd_pull pull; /* first */
+struct rig_get {
+	struct hd_get get; /* first */
 	struct rig_end *end;
 	uint32_t id;
 	uint64_t seed;
 	int patience; /* turns until it is given up; below 0: for ever */
 	struct iovec iov[HD_IOV_MAX];
-	TAILQ_ENTRY(rig_pull) entry;
+	TAILQ_ENTRY(rig_get) entry;
 	unsigned char *buf;
 };
 
@@ -389,9 +389,9 @@ static int send_fins(struct rig_end *end)
 	return 0;
 }
 
-/* ---- pulling ---- */
+/* ---- getting ---- */
 
-static void pull_end(struct rig_pull *p, int err)
+static void get_end(struct rig_get *p, int err)
 {
 	struct rig_end *end = p->end;
 	struct rig_fin *fin = must(malloc(sizeof(*fin)));
@@ -399,77 +399,77 @@ static void pull_end(struct rig_pull *p, int err)
 	fin->id = p->id;
 	fin->err = err;
 	TAILQ_INSERT_TAIL(&end->fin_list, fin, entry);
-	TAILQ_REMOVE(&end->pull_list, p, entry);
-	end->pulls--;
+	TAILQ_REMOVE(&end->get_list, p, entry);
+	end->gets--;
 	free(p->buf);
 	free(p);
 }
 
-static void pull_done(struct hd_pull *pull, int err)
+static void get_done(struct hd_get *get, int err)
 {
-	struct rig_pull *p = (struct rig_pull *)pull;
+	struct rig_get *p = (struct rig_get *)get;
 	struct rig_end *end = p->end;
 
 	if (err && !end->plan.may_fail)
-		rig_complain(end->node, "a pull of %llu bytes ended with %d", (unsigned long long)pull->len,
+		rig_complain(end->node, "a get of %llu bytes ended with %d", (unsigned long long)get->len,
 			     err);
 	else if (err)
 		;
-	else if (!rig_same(p->buf, 0, pull->len, p->seed))
-		rig_complain(end->node, "a pull of %llu bytes brought something else",
-			     (unsigned long long)pull->len);
+	else if (!rig_same(p->buf, 0, get->len, p->seed))
+		rig_complain(end->node, "a get of %llu bytes brought something else",
+			     (unsigned long long)get->len);
 	else
-		end->pulled++;
+		end->fetched++;
 	if (end->link->down)
-		rig_complain(end->node, "a pull was done after its link was down");
-	pull_end(p, err);
+		rig_complain(end->node, "a get was done after its link was down");
+	get_end(p, err);
 }
 
-static int start_pull(struct rig_end *end, const struct hd_pkt *pkt, const struct hd_rts *rts,
-		      size_t offer_len)
+static int start_get(struct rig_end *end, const struct hd_pkt *pkt, const struct hd_rts *rts,
+		     size_t offer_len)
 {
-	struct rig_pull *p = must(calloc(1, sizeof(*p)));
-	struct hd_pull *pull = &p->pull;
+	struct rig_get *p = must(calloc(1, sizeof(*p)));
+	struct hd_get *get = &p->get;
 	int rc;
 
 	p->end = end;
 	p->id = pkt->op;
 	p->seed = pkt->imm;
 	p->patience = -1;
-	if (end->plan.how & RIG_UNPULL && rig_draw(&end->random) % 3 == 0)
+	if (end->plan.how & RIG_UNGET && rig_draw(&end->random) % 3 == 0)
 		p->patience = (int)rig_between(&end->random, 0, 4);
-	pull->len = rts->len;
+	get->len = rts->len;
 	if (end->plan.truncates && rig_draw(&end->random) % 3 == 0)
-		pull->len = rig_between(&end->random, 1, rts->len);
-	p->buf = must(malloc(pull->len));
-	pull->iov = p->iov;
-	pull->count = rig_segments(&end->random, p->buf, pull->len, p->iov, HD_IOV_MAX);
-	pull->offer = rts->offer;
-	pull->offer_len = offer_len;
-	pull->done = pull_done;
-	TAILQ_INSERT_TAIL(&end->pull_list, p, entry);
-	end->pulls++;
-	rc = end->link->ops->pull(end->link, pull);
+		get->len = rig_between(&end->random, 1, rts->len);
+	p->buf = must(malloc(get->len));
+	get->iov = p->iov;
+	get->count = rig_segments(&end->random, p->buf, get->len, p->iov, HD_IOV_MAX);
+	get->offer = rts->offer;
+	get->offer_len = offer_len;
+	get->done = get_done;
+	TAILQ_INSERT_TAIL(&end->get_list, p, entry);
+	end->gets++;
+	rc = end->link->ops->get(end->link, get);
 	if (rc) {
 		if (!end->plan.may_fail || rc > 0)
-			rig_complain(end->node, "pull answered %d", rc);
-		pull_end(p, rc);
+			rig_complain(end->node, "get answered %d", rc);
+		get_end(p, rc);
 	}
 	return 0;
 }
 
 static void lose_patience(struct rig_end *end)
 {
-	struct rig_pull *p, *next;
+	struct rig_get *p, *next;
 
-	for (p = TAILQ_FIRST(&end->pull_list); p; p = next) {
+	for (p = TAILQ_FIRST(&end->get_list); p; p = next) {
 		next = TAILQ_NEXT(p, entry);
 		if (p->patience < 0 || p->patience--)
 			continue;
-		end->link->ops->unpull(end->link, &p->pull, true);
-		memset(p->buf, 0xcc, p->pull.len);
-		end->unpulled++;
-		pull_end(p, -ECANCELED);
+		end->link->ops->unget(end->link, &p->get, true);
+		memset(p->buf, 0xcc, p->get.len);
+		end->unget++;
+		get_end(p, -ECANCELED);
 	}
 }
 
@@ -501,7 +501,7 @@ static int receive_rts(struct rig_end *end, const struct hd_pkt *pkt, const void
 	if (len <= offsetof(struct hd_rts, offer) || len > sizeof(rts))
 		return bad(end, pkt, len, "length");
 	memcpy(&rts, payload, len);
-	return start_pull(end, pkt, &rts, len - offsetof(struct hd_rts, offer));
+	return start_get(end, pkt, &rts, len - offsetof(struct hd_rts, offer));
 }
 
 int rig_receive(struct rig_end *end, const struct hd_pkt *pkt, const void *payload, size_t have, size_t len)
@@ -567,7 +567,7 @@ int rig_pump(struct rig_end *end)
 
 bool rig_end_idle(const struct rig_end *end)
 {
-	return end->tx && !end->plan.packets && !end->puts && !end->offers && !end->pulls &&
+	return end->tx && !end->plan.packets && !end->puts && !end->offers && !end->gets &&
 	       TAILQ_EMPTY(&end->fin_list) && end->grant_out == end->grant_sent;
 }
 
@@ -577,11 +577,11 @@ void rig_end_drop(struct rig_end *end)
 	struct rig_fin *fin;
 	struct rig_put *p;
 
-	while (!TAILQ_EMPTY(&end->pull_list)) {
-		struct rig_pull *pull = TAILQ_FIRST(&end->pull_list);
+	while (!TAILQ_EMPTY(&end->get_list)) {
+		struct rig_get *get = TAILQ_FIRST(&end->get_list);
 
-		end->link->ops->unpull(end->link, &pull->pull, true);
-		pull_end(pull, -ECONNRESET);
+		end->link->ops->unget(end->link, &get->get, true);
+		get_end(get, -ECONNRESET);
 	}
 	while (!TAILQ_EMPTY(&end->offer_list))
 		offer_end(end, TAILQ_FIRST(&end->offer_list));

@@ -9,9 +9,9 @@
 
 #include <stdlib.h>
 
-static void message_done(struct hd_pull *pull, int err)
+static void message_done(struct hd_get *get, int err)
 {
-	struct message *m = (struct message *)pull;
+	struct message *m = (struct message *)get;
 
 	m->done++;
 	m->err = err;
@@ -43,17 +43,17 @@ void message_make(struct message *m, struct duo *d, size_t len, int segs_from, i
 				      .count = cut(m->sent, len, segs_from, m->from),
 				      .len = len };
 	m->blob_len = d->link[0]->base.ops->offer(&d->link[0]->base, &m->offer, m->blob);
-	m->pull.iov = m->to;
-	m->pull.count = cut(m->received, len, segs_to, m->to);
-	m->pull.len = len;
-	m->pull.offer = m->blob;
-	m->pull.offer_len = m->blob_len;
-	m->pull.done = message_done;
+	m->get.iov = m->to;
+	m->get.count = cut(m->received, len, segs_to, m->to);
+	m->get.len = len;
+	m->get.offer = m->blob;
+	m->get.offer_len = m->blob_len;
+	m->get.done = message_done;
 }
 
-int message_pull(struct message *m, struct duo *d)
+int message_get(struct message *m, struct duo *d)
 {
-	return d->link[1]->base.ops->pull(&d->link[1]->base, &m->pull);
+	return d->link[1]->base.ops->get(&d->link[1]->base, &m->get);
 }
 
 void message_free(struct message *m, struct duo *d)
@@ -66,7 +66,7 @@ void message_free(struct message *m, struct duo *d)
 
 bool message_arrives(struct message *m, struct duo *d)
 {
-	if (!m->blob_len || message_pull(m, d))
+	if (!m->blob_len || message_get(m, d))
 		return false;
 	for (int i = 0; i < 1000 && !m->done; i++)
 		duo_turns(d, 1);

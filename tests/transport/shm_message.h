@@ -14,7 +14,7 @@
 
 /* One message on its way from node 0 to node 1. */
 struct message {
-	struct hd_pull pull; /* first */
+	struct hd_get get; /* first */
 	struct hd_offer offer;
 	uint8_t blob[HD_OFFER_MAX];
 	size_t blob_len;
@@ -28,11 +28,11 @@ static const size_t sizes[] = { 1, 100, 4096, 65535, 65536, 65537, 131072, 30000
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 /*
- * message_make: one of so many bytes, in so many segments at either end. message_pull: let the receiver fetch it. message_arrives: it does,
+ * message_make: one of so many bytes, in so many segments at either end. message_get: let the receiver fetch it. message_arrives: it does,
  * as it was. message_free: with its offer. transfer: all of that; false: it has not arrived.
  */
 void message_make(struct message *m, struct duo *d, size_t len, int segs_from, int segs_to);
-int message_pull(struct message *m, struct duo *d);
+int message_get(struct message *m, struct duo *d);
 void message_free(struct message *m, struct duo *d);
 bool message_arrives(struct message *m, struct duo *d);
 bool transfer(struct duo *d, size_t len, int segs_from, int segs_to);

@@ -255,9 +255,9 @@ static void grants_keep_up_with_traffic(void **state)
 
 /* ---- fetching ---- */
 
-static void pull_of(struct world *w, struct pair *p, struct rig_plan plan)
+static void get_of(struct world *w, struct pair *p, struct rig_plan plan)
 {
-	uint64_t before = p->b->pulled;
+	uint64_t before = p->b->fetched;
 
 	plan.how = RIG_RTS;
 	world_lock(w);
@@ -265,7 +265,7 @@ static void pull_of(struct world *w, struct pair *p, struct rig_plan plan)
 	world_unlock(w);
 	world_kick(p->a->node);
 	world_until(w, 50, pair_quiet, p);
-	assert_int_equal(p->b->pulled - before, plan.packets);
+	assert_int_equal(p->b->fetched - before, plan.packets);
 	assert_int_equal(p->a->not_offered, 0);
 }
 
@@ -278,7 +278,7 @@ static void messages_of_all_sizes_are_fetched(void **state)
 	world_open(&w, *state, 2);
 	p = world_pair(&w, 0, w.count - 1);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		pull_of(&w, &p, (struct rig_plan){ .packets = i > 6 ? 4 : 12, .message_most = sizes[i] });
+		get_of(&w, &p, (struct rig_plan){ .packets = i > 6 ? 4 : 12, .message_most = sizes[i] });
 	world_close(&w);
 }
 
@@ -295,7 +295,7 @@ static void many_messages_are_fetched_at_once_both_ways(void **state)
 	pair_plan(&w, &p, &plan);
 	world_until(&w, 50, pair_quiet, &p);
 	assert_int_equal(p.a->not_offered + p.b->not_offered, 0);
-	assert_int_equal(p.b->pulled, plan.packets);
+	assert_int_equal(p.b->fetched, plan.packets);
 	world_close(&w);
 }
 
@@ -304,7 +304,7 @@ static void a_fetch_can_be_given_up(void **state)
 	const struct rig_plan plan = { .packets = SUITE_SCALE(600),
 				       .message_most = 4 << 20,
 				       .most = 500,
-				       .how = RIG_RTS | RIG_UNPULL | RIG_SEND };
+				       .how = RIG_RTS | RIG_UNGET | RIG_SEND };
 	struct world w;
 	struct pair p;
 
@@ -331,7 +331,7 @@ static struct rig_plan random_plan(struct world *w, uint64_t *random)
 	if (plan.how & RIG_PUT && rig_draw(random) % 2)
 		plan.how |= RIG_UNPUT;
 	if (w->suite->fetches && rig_draw(random) % 2) {
-		plan.how |= RIG_RTS | (rig_draw(random) % 2 ? RIG_UNPULL : 0);
+		plan.how |= RIG_RTS | (rig_draw(random) % 2 ? RIG_UNGET : 0);
 		plan.packets /= 8;
 	}
 	return plan;
@@ -397,7 +397,7 @@ static void everything_at_random(void **state)
 enum need {
 	ALWAYS = 0,
 	NEED_TWO = 1 << 0,     /* two nodes */
-	NEED_FETCH = 1 << 1,   /* offer and pull */
+	NEED_FETCH = 1 << 1,   /* offer and get */
 	NEED_ADDRESS = 1 << 2, /* listeners */
 	NEED_JOIN = 1 << 3,    /* adverts */
 	NEED_FORK = 1 << 4,    /* death is noticed in spite of forked children */

@@ -22,7 +22,7 @@ struct suite {
 	const struct hd_transport *transport;
 	const char *address; /* addressed transports: where to listen, such as "127.0.0.1" or "::1" */
 	bool self;	     /* a link leads back to its own node */
-	bool fetches;	     /* has offer and pull */
+	bool fetches;	     /* has offer and get */
 	bool outlives_fork;  /* the death of a process is noticed although a forked child of it lives */
 };
 

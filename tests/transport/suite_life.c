@@ -54,7 +54,7 @@ void suite_closing_under_traffic_leaves_nothing(void **state)
 	struct world w;
 
 	world_open(&w, *state, 2);
-	plan.how = RIG_SEND | RIG_SENDV | RIG_PUT | RIG_UNPUT | (w.suite->fetches ? RIG_RTS | RIG_UNPULL : 0);
+	plan.how = RIG_SEND | RIG_SENDV | RIG_PUT | RIG_UNPUT | (w.suite->fetches ? RIG_RTS | RIG_UNGET : 0);
 	for (int i = 0; i < 5 + SUITE_SCALE(10); i++) {
 		struct pair p = world_pair(&w, 0, w.count - 1);
 

@@ -169,7 +169,7 @@ static struct rig_plan everything(const struct suite *suite, uint64_t packets)
 	};
 
 	if (suite->fetches)
-		plan.how |= RIG_RTS | RIG_UNPULL;
+		plan.how |= RIG_RTS | RIG_UNGET;
 	return plan;
 }
 
@@ -184,7 +184,7 @@ void suite_another_process(void **state)
 	world_until(&m.w, 50, meeting_quiet, &m);
 	if (mode->suite->fetches) {
 		assert_int_equal(m.end->not_offered, 0);
-		assert_in_range(m.end->pulled, 1, UINT32_MAX);
+		assert_in_range(m.end->fetched, 1, UINT32_MAX);
 	}
 	atomic_store(&m.remote->stop, true);
 	world_until(&m.w, 5, end_gone, m.end);

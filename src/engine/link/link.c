@@ -229,7 +229,7 @@ static const struct hd_link_ops dead_ops = {
 	.grant = dead_grant,
 	.granted = dead_granted,
 	HD_LINK_NO_OFFER,
-	HD_LINK_NO_REACH,
+	HD_LINK_NO_DIRECT,
 	.close = link_dead_close,
 };
 

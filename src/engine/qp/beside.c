@@ -26,7 +26,7 @@ static bool beside_lets(const struct hd_qp *p, struct hd_transfer *t, bool a_wri
 {
 	if (t->pending.peer != p->life.dest->peer) /* that one has gone, and another has its name */
 		return false;
-	return !hd_rma_tells(t) && !(a_write && t->state == HD_TRANSFER_PULL);
+	return !hd_rma_tells(t) && !(a_write && t->state == HD_TRANSFER_GET);
 }
 
 bool hd_beside_lets(const struct hd_qp *p, bool a_write)

@@ -92,7 +92,7 @@ static inline enum hd_direct_outcome immediate_now(const struct hd_ep *ep, const
 				.len = seg->len,
 				.out = access == HD_PAGE_MR_WRITE,
 				.last = true };
-	n = link->ops->reach(link, &r);
+	n = link->ops->direct(link, &r);
 	if (hd_unlikely(n == -ESTALE))
 		s->access = 0;
 	return n == (int64_t)seg->len ? HD_DIRECT_DONE : HD_DIRECT_NOT;

@@ -19,9 +19,9 @@ static struct stuck {
 	int waited; /* calls that could not but wait */
 } stuck;
 
-static int stuck_unpull(struct hd_link *link, struct hd_pull *pull, bool wait)
+static int stuck_unget(struct hd_link *link, struct hd_get *get, bool wait)
 {
-	stuck.real->unpull(link, pull, true); /* which knows nothing of it from now on */
+	stuck.real->unget(link, get, true); /* which knows nothing of it from now on */
 	stuck.waited += stuck.holds && wait;
 	return stuck.holds && !wait ? -EINPROGRESS : 0;
 }
@@ -46,13 +46,13 @@ static struct hd_transfer *fetching(struct pair *p)
 		hd_cq_pop(hd_cq_peek(p->a.cq) ? p->a.cq : p->b.cq);
 	side_post(&p->b, to, LONG, 7, 0, NULL, to);
 	pair_push(p, &p->a, from, LONG, 7, 0);
-	while (!t || t->state != HD_TRANSFER_PULL) {
+	while (!t || t->state != HD_TRANSFER_GET) {
 		hd_node_poll(p->b.node);
 		t = hd_transfers_first(p->b.to->peer);
 	}
 	link = p->b.to->peer->link;
 	stuck = (struct stuck){ .ops = *link->ops, .real = link->ops, .holds = true };
-	stuck.ops.unpull = stuck_unpull;
+	stuck.ops.unget = stuck_unget;
 	stuck.ops.settled = stuck_settled;
 	link->ops = &stuck.ops;
 	return t;
@@ -86,7 +86,7 @@ static void given_up(void **state)
 	hd_transfer_spoil(t, HD_S_PROTECTION);
 	assert_int_equal(t->state, HD_TRANSFER_CLOSING);
 	stuck.holds = false;
-	t->pull.done(&t->pull, -ECANCELED);
+	t->get.done(&t->get, -ECANCELED);
 	its_end(&p, HD_S_CANCELLED);
 	assert_int_equal(stuck.waited, 0);
 }

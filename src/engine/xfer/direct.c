@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * One-sided operations by the initiator itself. A node shows its endpoints and regions in its page (node_page.h); a peer on the same
- * host finds there what an operation wants, and its link copies (hd_link_ops.reach), a slice in each turn of progress.
+ * host finds there what an operation wants, and its link copies (hd_link_ops.direct), a slice in each turn of progress.
  *
  * Only success is decided here. What is not in the tables, is forbidden there, or cannot be copied goes by packets, and the
  * target, which then hears of it, refuses it or does it: so a violation is always known at both ends, and there is one place
@@ -274,7 +274,7 @@ static int64_t copy_slice(const struct hd_op *op)
 	r.len = slice_len(op, p.len);
 	r.last = op->t.at + r.len == op->t.len;
 	r.count = hd_iov_slice(op->iov, op->t.count, op->t.at, r.len, near);
-	return link->ops->reach(link, &r);
+	return link->ops->direct(link, &r);
 }
 
 /* A region that has changed since it was looked up is looked up once more, and then is the target's business. */

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * One-sided operations by the initiator: what it does without the target's turns. Node b is the target; unless a test says so it makes no
- * progress. So it is in the other tests of reach.
+ * progress. So it is in the other tests of direct RMA.
  */
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
@@ -235,5 +235,5 @@ int main(void)
 		cmocka_unit_test(short_ones_take_the_faster_way),
 	};
 
-	return cmocka_run_group_tests_name("reach", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("direct RMA", tests, NULL, NULL);
 }

@@ -594,7 +594,7 @@ static void fetched(struct scene *sc)
 	count(sc->s, &sc->before);
 	post_receive(sc);
 	pair_push(&sc->p, &sc->p.a, out, LONG, 1, 0);
-	while (!t || t->state != HD_TRANSFER_PULL) {
+	while (!t || t->state != HD_TRANSFER_GET) {
 		hd_node_poll(sc->s->node);
 		t = hd_transfers_first(sc->s->to->peer);
 	}
@@ -960,7 +960,7 @@ static const struct row rows[] = {
 	  { IS(0), IS(HD_S_ACCESS), IS(HD_S_CANCELLED), ONLY_SAYS(HD_S_REFUSED), IS(HD_S_LOST), IS(HD_S_LOST),
 	    SAYS(HD_S_PROTECTION, HD_S_OPERATIONAL) } },
 	{ "a message that is fetched",
-	  MOVES + HD_TRANSFER_PULL,
+	  MOVES + HD_TRANSFER_GET,
 	  fetched,
 	  goes_on,
 	  other_closes,

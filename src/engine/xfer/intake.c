@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What comes in: the link fetches it by itself where it can (pull), else the sender is asked for frames (CTS, DATA). */
+/* What comes in: the link fetches it by itself where it can (get), else the sender is asked for frames (CTS, DATA). */
 #include "base/log.h"
 #include "engine/link/link.h"
 #include "engine/xfer/stream.h"
@@ -22,9 +22,9 @@ static void ask_for_frames(struct hd_transfer *t)
 	hd_peer_send(t->pending.peer, &pkt, NULL, 0);
 }
 
-static void pulled(struct hd_pull *pull, int err)
+static void intake_got(struct hd_get *get, int err)
 {
-	struct hd_transfer *t = hd_container(pull, struct hd_transfer, pull);
+	struct hd_transfer *t = hd_container(get, struct hd_transfer, get);
 
 	if (t->state == HD_TRANSFER_CLOSING) {
 		t->state = HD_TRANSFER_HERE;
@@ -50,14 +50,14 @@ void hd_intake_begin(struct hd_transfer *t, struct hd_peer *peer, const void *of
 		return;
 	}
 	if (offer_len && hd_intake_sinks(t)) {
-		t->pull = (struct hd_pull){ .iov = t->iov,
-					    .count = t->count,
-					    .len = t->want,
-					    .offer = offer,
-					    .offer_len = offer_len,
-					    .done = pulled };
-		t->state = HD_TRANSFER_PULL;
-		if (link->ops->pull(link, &t->pull) == 0)
+		t->get = (struct hd_get){ .iov = t->iov,
+					  .count = t->count,
+					  .len = t->want,
+					  .offer = offer,
+					  .offer_len = offer_len,
+					  .done = intake_got };
+		t->state = HD_TRANSFER_GET;
+		if (link->ops->get(link, &t->get) == 0)
 			return;
 	}
 	ask_for_frames(t);
@@ -91,13 +91,13 @@ void hd_intake_arrived(struct hd_transfer *t, size_t len)
 bool hd_intake_stop(struct hd_transfer *t, bool wait)
 {
 	struct hd_link *link = t->pending.peer->link;
-	bool pulls = t->state == HD_TRANSFER_PULL || t->state == HD_TRANSFER_CLOSING;
+	bool gets = t->state == HD_TRANSFER_GET || t->state == HD_TRANSFER_CLOSING;
 
-	if (pulls && link->ops->unpull(link, &t->pull, wait) < 0) {
+	if (gets && link->ops->unget(link, &t->get, wait) < 0) {
 		t->state = HD_TRANSFER_CLOSING;
 		return false;
 	}
-	if (!pulls)
+	if (!gets)
 		hd_stream_forget(link, NULL, t);
 	t->state = HD_TRANSFER_HERE;
 	return true;

@@ -182,7 +182,7 @@ static void transfer_lost(struct hd_pending *pending, enum hd_status status)
 {
 	struct hd_transfer *t = hd_transfer_of(pending);
 
-	t->puts = 0; /* the link reads nothing any more, and its pulls are settled */
+	t->puts = 0; /* the link reads nothing any more, and its gets are settled */
 	if (status)
 		hd_transfer_quit(t, status);
 	else

@@ -7,7 +7,7 @@
  *	what leaves		OFFERED ──► FRAMES ──► SENT ──► (done)		the peer says FIN when it has all
  *				   ▲           │  └──► ENDING ──► (done)	it is over, the link still reads a frame
  *				   └───────────┘				a part was asked for, and the rest may be
- *	what comes in		PULL ──► HERE ──► (done)			the link copies by itself
+ *	what comes in		GET ──► HERE ──► (done)			the link copies by itself
  *				   ├──► INTAKE ──► HERE ──► (done)		the peer sends frames
  *				   └──► CLOSING ─► HERE ──► (done)		given up while the peer's process was stopped in a copy
  *
@@ -32,7 +32,7 @@ enum hd_transfer_state {
 	HD_TRANSFER_FRAMES,  /* CTS has come: in peer->framing */
 	HD_TRANSFER_SENT,    /* all frames are the link's, waits for FIN */
 	HD_TRANSFER_ENDING,  /* it has ended with status, and the link still reads a frame */
-	HD_TRANSFER_PULL,    /* the link fetches it */
+	HD_TRANSFER_GET,     /* the link fetches it */
 	HD_TRANSFER_INTAKE,  /* frames come in */
 	HD_TRANSFER_CLOSING, /* it has failed with status, and the link must not give its memory back yet */
 	HD_TRANSFER_HERE, /* it is here, or has failed with status; it may have to wait for those before it */
@@ -93,7 +93,7 @@ struct hd_transfer {
 			uint32_t seq; /* in_order */
 		};
 		struct { /* comes in */
-			struct hd_pull pull;
+			struct hd_get get;
 			struct hd_lane_place place; /* its owner's, where it ends in order */
 		};
 	};
@@ -151,7 +151,7 @@ void hd_transfer_begin(struct hd_transfer *t, struct hd_peer *peer, enum hd_tran
 /* hd_transfer_comes_in: it fills memory of ours. */
 static inline bool hd_transfer_comes_in(const struct hd_transfer *t)
 {
-	return t->state >= HD_TRANSFER_PULL;
+	return t->state >= HD_TRANSFER_GET;
 }
 
 /*

@@ -203,11 +203,11 @@ static int fault_put(struct hd_link *link, const struct hd_pkt *pkt, const struc
 	return count_sent(fl, fl->inner->put(link, pkt, iov, count, len, put));
 }
 
-static int fault_pull(struct hd_link *link, struct hd_pull *pull)
+static int fault_get(struct hd_link *link, struct hd_get *get)
 {
 	struct fault_link *fl = link_of(link);
 
-	return bad_luck(fl->fp, fl->fp->of->plan.refuse_percent) ? -EPERM : fl->inner->pull(link, pull);
+	return bad_luck(fl->fp, fl->fp->of->plan.refuse_percent) ? -EPERM : fl->inner->get(link, get);
 }
 
 /* What is held back has not been sent as far as the inner link knows. */
@@ -290,7 +290,7 @@ void __wrap_hd_link_init(struct hd_link *link, struct hd_port *port, const struc
 	fl->ops.send = fault_send;
 	fl->ops.sendv = fault_sendv;
 	fl->ops.put = fault_put;
-	fl->ops.pull = fault_pull;
+	fl->ops.get = fault_get;
 	fl->ops.fence = fault_fence;
 	fl->ops.close = fault_close_link;
 	fl->inner = ops;

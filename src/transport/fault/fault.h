@@ -14,7 +14,7 @@ struct hd_fault_plan {
 	unsigned hold_most; /* turns of progress for which a packet is held back, at most; the order is kept */
 	unsigned again_percent; /* of the calls that send: answered -EAGAIN although there is room */
 	unsigned spare; /* packets on a new link that are sent without that: it always has room for a greeting */
-	unsigned refuse_percent; /* of the pulls: answered -EPERM */
+	unsigned refuse_percent; /* of the gets: answered -EPERM */
 	uint64_t break_after;	 /* packets sent on a link, after which it breaks; 0: never */
 };
 

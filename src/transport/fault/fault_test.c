@@ -110,17 +110,17 @@ static void a_link_breaks_when_it_is_told(void **state)
 	stage_close(&s);
 }
 
-static void pulls_are_refused_as_often_as_planned(void **state)
+static void gets_are_refused_as_often_as_planned(void **state)
 {
 	const struct hd_fault_plan plan = { .seed = 5, .refuse_percent = 50 };
-	const struct rig_plan pulls = {
+	const struct rig_plan gets = {
 		.packets = 1000, .how = RIG_RTS, .message_most = 1000, .may_fail = true
 	};
 	struct stage s;
 
 	stage_open(&s, &plan);
-	run(&s, pulls);
-	assert_in_range(s.end->pulled, 400, 600);
+	run(&s, gets);
+	assert_in_range(s.end->fetched, 400, 600);
 	stage_close(&s);
 }
 
@@ -163,7 +163,7 @@ int main(void)
 		cmocka_unit_test(packets_are_late_and_in_order),
 		cmocka_unit_test(calls_are_refused_as_often_as_planned),
 		cmocka_unit_test(a_link_breaks_when_it_is_told),
-		cmocka_unit_test(pulls_are_refused_as_often_as_planned),
+		cmocka_unit_test(gets_are_refused_as_often_as_planned),
 		cmocka_unit_test(the_same_seed_gives_the_same_faults),
 		cmocka_unit_test(four_transports_can_be_wrapped_at_once),
 	};

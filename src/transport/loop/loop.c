@@ -29,7 +29,7 @@ struct packet {
 struct loop_link {
 	struct hd_link link;
 	STAILQ_HEAD(, packet) queue;
-	TAILQ_HEAD(, hd_pull) pulls;
+	TAILQ_HEAD(, hd_get) gets;
 	unsigned count;
 	uint32_t sent; /* packets that have ever been put into the queue */
 	size_t bytes;
@@ -132,29 +132,29 @@ static size_t loop_offer(struct hd_link *link, struct hd_offer *o, void *blob)
 
 static void loop_unoffer(struct hd_link *link, struct hd_offer *o)
 {
-	struct hd_pull *p;
+	struct hd_get *p;
 
-	TAILQ_FOREACH(p, &of(link)->pulls, entry)
+	TAILQ_FOREACH(p, &of(link)->gets, entry)
 		if (p->priv[0] == (uint64_t)(uintptr_t)o)
-			p->priv[0] = 0; /* pulled from no more */
+			p->priv[0] = 0; /* fetched from no more */
 }
 
-static int loop_pull(struct hd_link *link, struct hd_pull *pull)
+static int loop_get(struct hd_link *link, struct hd_get *get)
 {
 	struct hd_offer *o;
 
-	if (pull->offer_len != sizeof(o))
+	if (get->offer_len != sizeof(o))
 		return -EPROTO;
-	memcpy(&o, pull->offer, sizeof(o));
-	pull->priv[0] = (uint64_t)(uintptr_t)o;
-	TAILQ_INSERT_TAIL(&of(link)->pulls, pull, entry);
+	memcpy(&o, get->offer, sizeof(o));
+	get->priv[0] = (uint64_t)(uintptr_t)o;
+	TAILQ_INSERT_TAIL(&of(link)->gets, get, entry);
 	rouse(of(link));
 	return 0;
 }
 
-static int loop_unpull(struct hd_link *link, struct hd_pull *pull, bool wait)
+static int loop_unget(struct hd_link *link, struct hd_get *get, bool wait)
 {
-	TAILQ_REMOVE(&of(link)->pulls, pull, entry);
+	TAILQ_REMOVE(&of(link)->gets, get, entry);
 	return 0;
 }
 
@@ -164,20 +164,20 @@ static int loop_holder(struct hd_link *link, struct hd_holder *out)
 	return 0;
 }
 
-static void loop_copy(const struct hd_pull *pull, const struct hd_offer *o)
+static void loop_copy(const struct hd_get *get, const struct hd_offer *o)
 {
-	size_t left = pull->len, in_at = 0, out_at = 0;
+	size_t left = get->len, in_at = 0, out_at = 0;
 	int in = 0, out = 0;
 
-	while (left && in < o->count && out < pull->count) {
+	while (left && in < o->count && out < get->count) {
 		size_t n = left;
 
 		if (n > o->iov[in].iov_len - in_at)
 			n = o->iov[in].iov_len - in_at;
-		if (n > pull->iov[out].iov_len - out_at)
-			n = pull->iov[out].iov_len - out_at;
+		if (n > get->iov[out].iov_len - out_at)
+			n = get->iov[out].iov_len - out_at;
 		if (n) /* the two may overlap: the program sends to its own buffer */
-			memmove((char *)pull->iov[out].iov_base + out_at,
+			memmove((char *)get->iov[out].iov_base + out_at,
 				(const char *)o->iov[in].iov_base + in_at, n);
 		in_at += n;
 		out_at += n;
@@ -186,22 +186,22 @@ static void loop_copy(const struct hd_pull *pull, const struct hd_offer *o)
 			in++;
 			in_at = 0;
 		}
-		if (out_at == pull->iov[out].iov_len) {
+		if (out_at == get->iov[out].iov_len) {
 			out++;
 			out_at = 0;
 		}
 	}
 }
 
-static int pulls_run(struct loop_link *l)
+static int gets_run(struct loop_link *l)
 {
-	struct hd_pull *p;
+	struct hd_get *p;
 	int n = 0;
 
-	while (n < PORTION && (p = TAILQ_FIRST(&l->pulls))) {
+	while (n < PORTION && (p = TAILQ_FIRST(&l->gets))) {
 		struct hd_offer *o = (struct hd_offer *)(uintptr_t)p->priv[0];
 
-		TAILQ_REMOVE(&l->pulls, p, entry);
+		TAILQ_REMOVE(&l->gets, p, entry);
 		if (o)
 			loop_copy(p, o);
 		p->done(p, o ? 0 : -ECANCELED);
@@ -234,7 +234,7 @@ static void loop_direct_part(const struct hd_direct *r, uint64_t at, uint64_t n)
 	}
 }
 
-static int64_t loop_reach(struct hd_link *link, const struct hd_direct *r)
+static int64_t loop_direct(struct hd_link *link, const struct hd_direct *r)
 {
 	uint64_t tail = r->out && r->last && r->len > 8 ? 8 : 0;
 
@@ -280,8 +280,8 @@ static int loop_link_poll(struct loop_link *l)
 		free(p);
 		n++;
 	}
-	n += l->link.down ? 0 : pulls_run(l);
-	if (l->link.down || (STAILQ_EMPTY(&l->queue) && TAILQ_EMPTY(&l->pulls))) {
+	n += l->link.down ? 0 : gets_run(l);
+	if (l->link.down || (STAILQ_EMPTY(&l->queue) && TAILQ_EMPTY(&l->gets))) {
 		l->polled = false;
 		hd_port_active(l->link.port, false);
 	}
@@ -325,10 +325,10 @@ static const struct hd_link_ops loop_link_ops = {
 	.granted = loop_granted,
 	.offer = loop_offer,
 	.unoffer = loop_unoffer,
-	.pull = loop_pull,
-	.unpull = loop_unpull,
+	.get = loop_get,
+	.unget = loop_unget,
 	.holder = loop_holder,
-	.reach = loop_reach,
+	.direct = loop_direct,
 	.fence = loop_fence,
 	.passed = loop_passed,
 	.polls = loop_polls,
@@ -343,7 +343,7 @@ static int loop_connect(struct hd_port *port, const void *where, size_t len, con
 	if (!l)
 		return -ENOMEM;
 	STAILQ_INIT(&l->queue);
-	TAILQ_INIT(&l->pulls);
+	TAILQ_INIT(&l->gets);
 	hd_link_init(&l->link, port, &loop_link_ops);
 	l->link.send_max = SEND_MAX;
 	l->link.eager_max = EAGER_MAX;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Messages that are fetched each by itself, chunk by chunk, with the sender's help (see copy.c). */
-#include "transport/shm/pull.h"
+#include "transport/shm/get.h"
 
-/* Open a free copy, or this pull's own once more, from chunk `next` on. */
+/* Open a free copy, or this get's own once more, from chunk `next` on. */
 static bool copy_open(struct hd_shm_link *l, struct hd_shm_fetch *pp, uint32_t next)
 {
 	if (pp->copy == HD_SHM_NO_COPY) {
@@ -19,7 +19,7 @@ static bool copy_open(struct hd_shm_link *l, struct hd_shm_fetch *pp, uint32_t n
 
 /* ---- one of them ---- */
 
-static int pull_chunk(struct hd_shm_link *l, struct hd_pull *p, uint32_t k)
+static int get_chunk(struct hd_shm_link *l, struct hd_get *p, uint32_t k)
 {
 	struct iovec far[HD_SHM_OFFER_SEGS];
 
@@ -28,7 +28,7 @@ static int pull_chunk(struct hd_shm_link *l, struct hd_pull *p, uint32_t k)
 }
 
 /* Ask for help, where that is of use, and there is room for it. */
-static void pull_ask(struct hd_shm_link *l, struct hd_pull *p)
+static void get_ask(struct hd_shm_link *l, struct hd_get *p)
 {
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	struct hd_shm_seg seg[HD_SHM_SEGS];
@@ -53,7 +53,7 @@ static void aside_now(struct hd_shm_fetch *pp)
 }
 
 /* We could not copy: let the helper do everything from the beginning. false: it cannot either. */
-static bool pull_aside(struct hd_shm_link *l, struct hd_pull *p)
+static bool get_aside(struct hd_shm_link *l, struct hd_get *p)
 {
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 
@@ -66,7 +66,7 @@ static bool pull_aside(struct hd_shm_link *l, struct hd_pull *p)
 }
 
 /* One that is shut goes on as soon as the helper is out of it. Returns whether somebody was told of its end, who may have changed the list. */
-static bool pull_after(struct hd_shm_link *l, struct hd_pull *p)
+static bool get_after(struct hd_shm_link *l, struct hd_get *p)
 {
 	static const int errors[] = {
 		[HD_SHM_AFTER_DONE] = 0, [HD_SHM_AFTER_FAILED] = -EPERM, [HD_SHM_AFTER_WITHDRAWN] = -ECANCELED
@@ -85,7 +85,7 @@ static bool pull_after(struct hd_shm_link *l, struct hd_pull *p)
 }
 
 /* The next chunk for us, if there is one. */
-static bool pull_take(struct hd_shm_link *l, struct hd_pull *p, uint32_t *k)
+static bool get_take(struct hd_shm_link *l, struct hd_get *p, uint32_t *k)
 {
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 
@@ -102,7 +102,7 @@ static bool pull_take(struct hd_shm_link *l, struct hd_pull *p, uint32_t *k)
 }
 
 /* The chunk that the helper gives back, if it does. false: nobody can copy it. */
-static bool pull_take_back(struct hd_shm_link *l, struct hd_pull *p)
+static bool get_take_back(struct hd_shm_link *l, struct hd_get *p)
 {
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	uint32_t value;
@@ -117,13 +117,13 @@ static bool pull_take_back(struct hd_shm_link *l, struct hd_pull *p)
 		return false;
 	if (value == HD_SHM_NO_CHUNK)
 		return true;
-	if (value > hd_shm_chunks(p->len) || pull_chunk(l, p, value - 1))
+	if (value > hd_shm_chunks(p->len) || get_chunk(l, p, value - 1))
 		return false;
 	pp->ours++;
 	return true;
 }
 
-/* What the end of a pull is worth: does the offer still stand, now that everything has been copied? */
+/* What the end of a get is worth: does the offer still stand, now that everything has been copied? */
 enum hd_shm_fetch_state hd_shm_fetch_verdict(struct hd_shm_link *l, const struct hd_shm_fetch *pp,
 					     enum hd_shm_fetch_state state)
 {
@@ -138,14 +138,14 @@ static bool sender_gone(const struct hd_shm_link *l)
 	return l->state == HD_SHM_ENDING || atomic_load_explicit(&l->other->closed, memory_order_relaxed);
 }
 
-static enum hd_shm_fetch_state pull_look(struct hd_shm_link *l, struct hd_pull *p)
+static enum hd_shm_fetch_state get_look(struct hd_shm_link *l, struct hd_get *p)
 {
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	uint64_t chunks = hd_shm_chunks(p->len), helped = 0;
 
 	if (pp->after || pp->flags & HD_SHM_FETCH_LOST)
 		return HD_SHM_FETCH_WAITS;
-	if (!pull_take_back(l, p))
+	if (!get_take_back(l, p))
 		return hd_shm_fetch_verdict(l, pp, HD_SHM_FETCH_FAILED);
 	if (pp->copy != HD_SHM_NO_COPY)
 		helped = hd_shm_fetch_word(l, pp, &hd_shm_fetch_copy(l, pp)->helped);
@@ -154,41 +154,41 @@ static enum hd_shm_fetch_state pull_look(struct hd_shm_link *l, struct hd_pull *
 }
 
 /* Copy the next chunk that is left for us, if there is one; *worked says so. */
-static enum hd_shm_fetch_state pull_step(struct hd_shm_link *l, struct hd_pull *p, bool *worked)
+static enum hd_shm_fetch_state get_step(struct hd_shm_link *l, struct hd_get *p, bool *worked)
 {
 	uint32_t k;
 
-	if (!pull_take(l, p, &k))
+	if (!get_take(l, p, &k))
 		return HD_SHM_FETCH_WAITS;
 	*worked = true;
-	if (!pull_chunk(l, p, k))
-		return pull_look(l, p);
+	if (!get_chunk(l, p, k))
+		return get_look(l, p);
 	if (hd_shm_fetch_verdict(l, hd_shm_fetch_of(p), HD_SHM_FETCH_FAILED) == HD_SHM_FETCH_WITHDRAWN)
 		return HD_SHM_FETCH_WITHDRAWN;
-	return pull_aside(l, p) ? HD_SHM_FETCH_WAITS : HD_SHM_FETCH_FAILED;
+	return get_aside(l, p) ? HD_SHM_FETCH_WAITS : HD_SHM_FETCH_FAILED;
 }
 
 /*
- * The sender is gone and the engine will hear of it when the link goes down; until then this pull just waits.
+ * The sender is gone and the engine will hear of it when the link goes down; until then this get just waits.
  */
-static void pull_lose(struct hd_shm_link *l, struct hd_pull *p)
+static void get_lose(struct hd_shm_link *l, struct hd_get *p)
 {
 	hd_shm_fetch_shut(l, p, HD_SHM_AFTER_LOST);
 	hd_shm_fetch_of(p)->flags |= HD_SHM_FETCH_LOST;
 }
 
-static void pull_list(struct hd_shm_link *l, struct hd_pull *p, unsigned flags)
+static void get_list(struct hd_shm_link *l, struct hd_get *p, unsigned flags)
 {
 	hd_shm_fetch_of(p)->flags = (uint8_t)(HD_SHM_FETCH_LISTED | flags);
-	TAILQ_INSERT_TAIL(&l->copying.pulls, p, entry);
+	TAILQ_INSERT_TAIL(&l->copying.gets, p, entry);
 	l->attention = true;
 	hd_shm_heat(l);
 	hd_node_stir(l->base.node);
-	pull_ask(l, p);
+	get_ask(l, p);
 }
 
 /* At once, and without help. */
-enum hd_shm_fetch_state hd_shm_fetch_alone(struct hd_shm_link *l, struct hd_pull *p)
+enum hd_shm_fetch_state hd_shm_fetch_alone(struct hd_shm_link *l, struct hd_get *p)
 {
 	struct iovec far[HD_SHM_OFFER_SEGS];
 	bool failed;
@@ -199,42 +199,42 @@ enum hd_shm_fetch_state hd_shm_fetch_alone(struct hd_shm_link *l, struct hd_pull
 }
 
 /* It was tried at once, or could not be. 0: it is done, or goes on in the list; negative: it has come to its end. */
-int hd_shm_fetch_go_on(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_state state)
+int hd_shm_fetch_go_on(struct hd_shm_link *l, struct hd_get *p, enum hd_shm_fetch_state state)
 {
 	if (state == HD_SHM_FETCH_DONE)
 		p->done(p, 0);
 	else if (sender_gone(l))
-		pull_list(l, p, HD_SHM_FETCH_LOST);
+		get_list(l, p, HD_SHM_FETCH_LOST);
 	else if (state == HD_SHM_FETCH_WITHDRAWN)
 		return -ECANCELED;
 	else if (state == HD_SHM_FETCH_FAILED && !hd_shm_they_can(l))
 		return -EPERM;
 	else
-		pull_list(l, p,
-			  (state == HD_SHM_FETCH_FAILED ? HD_SHM_FETCH_ASIDE : 0) |
-				  (hd_shm_they_can(l) ? 0 : HD_SHM_FETCH_ALONE));
+		get_list(l, p,
+			 (state == HD_SHM_FETCH_FAILED ? HD_SHM_FETCH_ASIDE : 0) |
+				 (hd_shm_they_can(l) ? 0 : HD_SHM_FETCH_ALONE));
 	return 0;
 }
 
 /* ---- progress ---- */
 
-/* The pull has come to its end. Returns whether somebody was told, who may have changed the list. */
-static bool pull_finish(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_state state)
+/* The get has come to its end. Returns whether somebody was told, who may have changed the list. */
+static bool get_finish(struct hd_shm_link *l, struct hd_get *p, enum hd_shm_fetch_state state)
 {
 	static const enum hd_shm_fetch_after after[] = { [HD_SHM_FETCH_DONE] = HD_SHM_AFTER_DONE,
 							 [HD_SHM_FETCH_FAILED] = HD_SHM_AFTER_FAILED,
 							 [HD_SHM_FETCH_WITHDRAWN] = HD_SHM_AFTER_WITHDRAWN };
 
 	if (state == HD_SHM_FETCH_WITHDRAWN && sender_gone(l)) {
-		pull_lose(l, p);
+		get_lose(l, p);
 		return false;
 	}
 	hd_shm_fetch_shut(l, p, after[state]);
-	return pull_after(l, p);
+	return get_after(l, p);
 }
 
 /* Is its next chunk in our half? That of the helper is left to it as long as there is something else to do. */
-static bool in_our_half(const struct hd_pull *p)
+static bool in_our_half(const struct hd_get *p)
 {
 	const struct hd_shm_fetch *pp = (const struct hd_shm_fetch *)p->priv;
 
@@ -243,51 +243,51 @@ static bool in_our_half(const struct hd_pull *p)
 }
 
 /* There is nothing left in our own halves. */
-static int pulls_assist(struct hd_shm_link *l)
+static int gets_assist(struct hd_shm_link *l)
 {
 	bool worked = false;
-	struct hd_pull *p;
+	struct hd_get *p;
 
-	TAILQ_FOREACH(p, &l->copying.pulls, entry) {
-		enum hd_shm_fetch_state state = pull_step(l, p, &worked);
+	TAILQ_FOREACH(p, &l->copying.gets, entry) {
+		enum hd_shm_fetch_state state = get_step(l, p, &worked);
 
 		if (state != HD_SHM_FETCH_WAITS)
-			pull_finish(l, p, state);
+			get_finish(l, p, state);
 		if (worked)
 			break;
 	}
 	return worked;
 }
 
-/* Every pull is looked at, but only one chunk is copied. */
+/* Every get is looked at, but only one chunk is copied. */
 int hd_shm_chunks_poll(struct hd_shm_link *l)
 {
 	bool worked = false;
-	struct hd_pull *p;
+	struct hd_get *p;
 
-	TAILQ_FOREACH(p, &l->copying.pulls, entry) {
+	TAILQ_FOREACH(p, &l->copying.gets, entry) {
 		enum hd_shm_fetch_state state;
 
 		if (hd_shm_fetch_of(p)->after) {
-			if (pull_after(l, p))
+			if (get_after(l, p))
 				return 1;
 			continue;
 		}
-		pull_ask(l, p);
+		get_ask(l, p);
 		if (l->base.down)
 			break; /* and the list is empty */
-		state = pull_look(l, p);
+		state = get_look(l, p);
 		if (state == HD_SHM_FETCH_WAITS && !worked && in_our_half(p))
-			state = pull_step(l, p, &worked);
-		if (state != HD_SHM_FETCH_WAITS && pull_finish(l, p, state))
+			state = get_step(l, p, &worked);
+		if (state != HD_SHM_FETCH_WAITS && get_finish(l, p, state))
 			return 1;
 		if (hd_shm_fetch_of(p)->copy == HD_SHM_NO_COPY && worked)
 			break; /* those behind it are not begun either */
 	}
-	return worked ? 1 : pulls_assist(l);
+	return worked ? 1 : gets_assist(l);
 }
 
-static bool pull_arm(struct hd_shm_link *l, struct hd_pull *p)
+static bool get_arm(struct hd_shm_link *l, struct hd_get *p)
 {
 	const struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	uint32_t next = pp->next;
@@ -296,7 +296,7 @@ static bool pull_arm(struct hd_shm_link *l, struct hd_pull *p)
 		return false;
 	if (pp->after)
 		return pp->copy == HD_SHM_NO_COPY || hd_shm_fetch_is_settled(l, pp);
-	if (pull_look(l, p) != HD_SHM_FETCH_WAITS)
+	if (get_look(l, p) != HD_SHM_FETCH_WAITS)
 		return true;
 	if (pp->copy != HD_SHM_NO_COPY)
 		next = (uint32_t)atomic_load_explicit(&hd_shm_fetch_copy(l, pp)->claim, memory_order_relaxed);
@@ -307,10 +307,10 @@ static bool pull_arm(struct hd_shm_link *l, struct hd_pull *p)
 
 bool hd_shm_chunks_arm(struct hd_shm_link *l)
 {
-	struct hd_pull *p;
+	struct hd_get *p;
 
-	TAILQ_FOREACH(p, &l->copying.pulls, entry)
-		if (pull_arm(l, p))
+	TAILQ_FOREACH(p, &l->copying.gets, entry)
+		if (get_arm(l, p))
 			return true;
 	return false;
 }

@@ -8,7 +8,7 @@
  *
  *	sender                              receiver
  *	------                              --------
- *	offer(): number, segments  ------>  pull(): open the claim of a copy
+ *	offer(): number, segments  ------>  get(): open the claim of a copy
  *	                           <------  HELP: number, copy, generation
  *	take chunk, write it                take chunk, read it
  *	…                                   …
@@ -20,7 +20,7 @@
  * can, the engine sends the message in frames.
  *
  * Nobody reads or writes its own memory at an address that came from the other side: an offer is looked up by
- * number in a private table, a buffer is the one that was given to pull().
+ * number in a private table, a buffer is the one that was given to get().
  */
 #include "transport/shm/copy.h"
 

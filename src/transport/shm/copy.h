@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What the two halves of the cooperative copy share: offer.c is the sender's, pull.c and what is below it
+ * What the two halves of the cooperative copy share: offer.c is the sender's, get.c and what is below it
  * the receiver's. See copy.c.
  */
 #ifndef HD_SHM_COPY_H
@@ -118,9 +118,9 @@ int hd_shm_copy_chunk(struct hd_shm_link *l, const struct iovec *near, const str
  */
 bool hd_shm_take_chunk(_Atomic uint64_t *claim, uint32_t gen, uint64_t chunks);
 
-/* One portion of work of either half (offer.c, pull.c), returning the number of events. */
+/* One portion of work of either half (offer.c, get.c), returning the number of events. */
 int hd_shm_help_poll(struct hd_shm_link *l);
-int hd_shm_pulls_poll(struct hd_shm_link *l);
+int hd_shm_gets_poll(struct hd_shm_link *l);
 
 /* hd_shm_help_end: we do not help with this one any more. */
 static inline void hd_shm_help_end(struct hd_shm_link *l, struct hd_shm_help *h)
@@ -135,7 +135,7 @@ static inline uint32_t hd_shm_turns(const struct hd_shm_link *l)
 	return atomic_load_explicit(&hd_page_tables(l->page)->turns, memory_order_relaxed);
 }
 
-/* hd_shm_pulls_arm: is there a chunk to copy, or the end of a message to be seen? */
-bool hd_shm_pulls_arm(struct hd_shm_link *l);
+/* hd_shm_gets_arm: is there a chunk to copy, or the end of a message to be seen? */
+bool hd_shm_gets_arm(struct hd_shm_link *l);
 
 #endif

@@ -38,7 +38,7 @@ static void one_end_copies_where_many_come(void **state)
 				.packets = (uint32_t)waits, .most = 8, .least = 8, .how = RIG_SEND
 			};
 			rig_poll(d.node[0]);
-			assert_int_equal(message_pull(&m, &d), 0);
+			assert_int_equal(message_get(&m, &d), 0);
 			assert_int_equal(m.done, waits && i < 3);
 			while (!m.done)
 				duo_turns(&d, 1);
@@ -59,7 +59,7 @@ static void both_ends_copy(void **state)
 
 	duo_open(&d);
 	message_make(&m, &d, BIG, 1, 1);
-	assert_int_equal(message_pull(&m, &d), 0);
+	assert_int_equal(message_get(&m, &d), 0);
 	rig_poll(d.node[0]); /* HELP comes, and the last chunk is written */
 	assert_false(TAILQ_EMPTY(&d.link[0]->copying.helps));
 	assert_int_equal(TAILQ_FIRST(&d.link[0]->copying.helps)->helped, 1);
@@ -86,7 +86,7 @@ static void each_end_begins_with_its_own_half(void **state)
 	duo_open(&d);
 	for (int i = 0; i < 2; i++) {
 		message_make(&m[i], &d, BIG, 1, 1);
-		assert_int_equal(message_pull(&m[i], &d), 0);
+		assert_int_equal(message_get(&m[i], &d), 0);
 	}
 	for (uint32_t i = 0; i < chunks; i++)
 		rig_poll(d.node[0]);
@@ -113,7 +113,7 @@ static void a_claim_that_goes_back_does_no_harm(void **state)
 
 	duo_open(&d);
 	message_make(&m, &d, BIG, 1, 1);
-	assert_int_equal(message_pull(&m, &d), 0);
+	assert_int_equal(message_get(&m, &d), 0);
 	for (uint64_t i = 0; i < hd_shm_chunks(BIG) && !m.done; i++) {
 		atomic_store(&hd_shm_copies(d.link[1], true)[0].claim,
 			     hd_shm_tagged(d.link[1]->copying.gen[0], 0));
@@ -136,7 +136,7 @@ static void either_end_can_do_it_all(void **state)
 		int last = 0;
 
 		message_make(&m, &d, BIG, 2, 3);
-		assert_int_equal(message_pull(&m, &d), 0);
+		assert_int_equal(message_get(&m, &d), 0);
 		for (; last < 200 && !m.done; last++)
 			rig_poll(d.node[last < 100 ? alone : 1]);
 		assert_int_equal(m.done, 1);
@@ -158,7 +158,7 @@ static void more_messages_than_copies(void **state)
 	duo_open(&d);
 	for (int i = 0; i < MESSAGES; i++) {
 		message_make(&m[i], &d, 200000, 1 + i % 7, 1 + i % 3);
-		assert_int_equal(message_pull(&m[i], &d), 0);
+		assert_int_equal(message_get(&m[i], &d), 0);
 	}
 	duo_turns(&d, MESSAGES * 6);
 	for (int i = 0; i < MESSAGES; i++) {
@@ -206,7 +206,7 @@ static void a_sleeper_is_stirred_to_copy(void **state)
 	for (int i = 0; i < 3 && rig_arm(d.node[1]); i++)
 		rig_disarm(d.node[1]);
 	assert_int_equal(read(d.node[1]->wake_fd, &n, sizeof(n)), -1);
-	assert_int_equal(message_pull(&m, &d), 0);
+	assert_int_equal(message_get(&m, &d), 0);
 	assert_int_equal(read(d.node[1]->wake_fd, &n, sizeof(n)), sizeof(n));
 	rig_disarm(d.node[1]);
 	for (int i = 0; i < 200 && !m.done; i++)

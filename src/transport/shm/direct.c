@@ -117,7 +117,7 @@ static inline ssize_t copy_in(struct hd_shm_link *l, const struct hd_direct *r)
 	return hd_shm_copy_call(l, r->near, r->count, &far, 1, false);
 }
 
-/* Nothing has been copied: what hd_link_ops.reach says of that. */
+/* Nothing has been copied: what hd_link_ops.direct says of that. */
 static __attribute__((noinline)) int64_t why_not(struct hd_shm_link *l, const struct hd_direct *r, int err)
 {
 	switch (err) {

@@ -61,7 +61,7 @@ static int64_t reach(struct duo *d, const struct iovec *near, int count, void *f
 
 	for (int i = 0; i < count; i++)
 		r.len += near[i].iov_len;
-	return d->link[0]->base.ops->reach(&d->link[0]->base, &r);
+	return d->link[0]->base.ops->direct(&d->link[0]->base, &r);
 }
 
 static int64_t direct_one(struct duo *d, void *near, void *far, size_t len, bool out)
@@ -696,5 +696,5 @@ int main(void)
 		cmocka_unit_test(who_moves_is_taken_for_polling),
 	};
 
-	return cmocka_run_group_tests_name("shm_reach", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("shm direct RMA", tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
  * What is under way in the cooperative copy (see copy.c): messages that we fetch, how each is brought to its end though a helper may be in the
  * middle of it, and messages that we help with.
  */
-#include "transport/shm/pull.h"
+#include "transport/shm/get.h"
 
 #include "base/log.h"
 
@@ -18,7 +18,7 @@
 /* ---- the copy that we share with the helper ---- */
 
 /* Shut the copy: no chunk is taken any more. `after`: what is to be done when the helper is out of it. */
-void hd_shm_fetch_shut(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_after after)
+void hd_shm_fetch_shut(struct hd_shm_link *l, struct hd_get *p, enum hd_shm_fetch_after after)
 {
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	bool is_shut = pp->after != HD_SHM_AFTER_OPEN;
@@ -63,14 +63,14 @@ static void copy_stand_by(int looks)
 
 /* ---- its end ---- */
 
-void hd_shm_row_leave(struct hd_shm_link *l, struct hd_pull *p)
+void hd_shm_row_leave(struct hd_shm_link *l, struct hd_get *p)
 {
 	TAILQ_REMOVE(&l->copying.row, p, entry);
 	l->copying.row_bytes -= p->len;
 	l->portion = HD_SHM_PORTION;
 }
 
-int hd_shm_unpull(struct hd_link *link, struct hd_pull *p, bool wait)
+int hd_shm_unget(struct hd_link *link, struct hd_get *p, bool wait)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
@@ -87,13 +87,13 @@ int hd_shm_unpull(struct hd_link *link, struct hd_pull *p, bool wait)
 }
 
 /* Nobody is told. Those whose copy a helper is in the middle of stay. */
-static void pulls_stop(struct hd_shm_link *l)
+static void gets_stop(struct hd_shm_link *l)
 {
-	struct hd_pull *p, *next;
+	struct hd_get *p, *next;
 
 	while ((p = TAILQ_FIRST(&l->copying.row)))
 		hd_shm_fetch_end(l, p);
-	for (p = TAILQ_FIRST(&l->copying.pulls); p; p = next) {
+	for (p = TAILQ_FIRST(&l->copying.gets); p; p = next) {
 		next = TAILQ_NEXT(p, entry);
 		hd_shm_fetch_shut(l, p, HD_SHM_AFTER_WITHDRAWN);
 		if (hd_shm_fetch_leave(l, hd_shm_fetch_of(p)))
@@ -105,11 +105,11 @@ bool hd_shm_settled(struct hd_link *link)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
-	pulls_stop(l);
-	return TAILQ_EMPTY(&l->copying.pulls);
+	gets_stop(l);
+	return TAILQ_EMPTY(&l->copying.gets);
 }
 
-static void pulls_end(struct hd_shm_link *l)
+static void gets_end(struct hd_shm_link *l)
 {
 	for (int looks = 0; !hd_shm_settled(&l->base); looks++)
 		copy_stand_by(looks);
@@ -125,12 +125,12 @@ static void help_stop(struct hd_shm_link *l)
 
 void hd_shm_copy_stop(struct hd_shm_link *l)
 {
-	pulls_stop(l);
+	gets_stop(l);
 	help_stop(l);
 }
 
 void hd_shm_copy_end(struct hd_shm_link *l)
 {
 	help_stop(l);
-	pulls_end(l);
+	gets_end(l);
 }

@@ -146,7 +146,7 @@ static bool in_the_middle(struct duo *d, int call, int other_call)
 	bool fine;
 
 	message_make(&m, d, BIG, 3, 2);
-	if (message_pull(&m, d))
+	if (message_get(&m, d))
 		return false;
 	duo_turns(d, 2);
 	forbid_or_skip(call, EPERM);
@@ -235,7 +235,7 @@ static void unreachable_memory_fails_its_message_alone(void **state)
 		m.offer.iov = m.from;
 		m.blob_len = d.link[0]->base.ops->offer(&d.link[0]->base, &m.offer, m.blob);
 		assert_int_not_equal(m.blob_len, 0);
-		if (message_pull(&m, &d) == 0)
+		if (message_get(&m, &d) == 0)
 			duo_turns(&d, 50);
 		assert_true(!m.done || m.err < 0);
 		message_free(&m, &d);

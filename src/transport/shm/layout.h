@@ -141,10 +141,10 @@ static_assert(sizeof(struct hd_shm_copy) == 2 * HD_SHM_LINE, "a copy is two cach
  * it. An even number of chunks of the same size, as few as their bound allows: each costs a system call that
  * pins pages, and the two ends are equally fast. A short message is not worth the request for help.
  */
-#define HD_SHM_CHUNK_ONE (24u << 10)	    /* bytes up to which a message is one chunk */
-#define HD_SHM_SINGLE (64u << 10)	    /* and up to which one end copies it where many come */
-#define HD_SHM_CHUNK_MAX (256u << 10)	    /* of a chunk: what one turn of progress copies */
-#define HD_SHM_PULL_MAX (UINT64_C(1) << 48) /* longer ones go in frames: numbers of chunks have 32 bits */
+#define HD_SHM_CHUNK_ONE (24u << 10)	   /* bytes up to which a message is one chunk */
+#define HD_SHM_SINGLE (64u << 10)	   /* and up to which one end copies it where many come */
+#define HD_SHM_CHUNK_MAX (256u << 10)	   /* of a chunk: what one turn of progress copies */
+#define HD_SHM_GET_MAX (UINT64_C(1) << 48) /* longer ones go in frames: numbers of chunks have 32 bits */
 static inline uint32_t hd_shm_chunk(uint64_t len)
 {
 	uint64_t count = 2 * ((len + 2 * HD_SHM_CHUNK_MAX - 1) / (2 * HD_SHM_CHUNK_MAX));

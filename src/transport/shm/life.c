@@ -22,7 +22,7 @@ struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port)
 	l->base.port = &port->base;
 	l->peer.poke_forces = hd_shm_poke_forces();
 	l->sock.fd = l->peer.pidfd.fd = l->peer.wake = l->setup.mem_fd = l->peer.poke_fd = -1;
-	TAILQ_INIT(&l->copying.pulls);
+	TAILQ_INIT(&l->copying.gets);
 	TAILQ_INIT(&l->copying.row);
 	l->portion = HD_SHM_PORTION;
 	TAILQ_INIT(&l->copying.helps);

@@ -152,9 +152,9 @@ static int copy_poll(struct hd_shm_link *l)
 {
 	int n = hd_shm_help_poll(l);
 
-	n += hd_shm_pulls_poll(l);
+	n += hd_shm_gets_poll(l);
 	if (l->state == HD_SHM_LIVE)
-		l->attention = !TAILQ_EMPTY(&l->copying.pulls) || !TAILQ_EMPTY(&l->copying.helps) ||
+		l->attention = !TAILQ_EMPTY(&l->copying.gets) || !TAILQ_EMPTY(&l->copying.helps) ||
 			       !TAILQ_EMPTY(&l->copying.row);
 	return n;
 }
@@ -203,7 +203,7 @@ int hd_shm_link_poll(struct hd_shm_link *l)
 /* Is there a chunk to copy, or the end of a message to be seen? */
 static bool copy_arm(struct hd_shm_link *l)
 {
-	return !TAILQ_EMPTY(&l->copying.helps) || hd_shm_pulls_arm(l);
+	return !TAILQ_EMPTY(&l->copying.helps) || hd_shm_gets_arm(l);
 }
 
 bool hd_shm_link_arm(struct hd_shm_link *l)
@@ -248,8 +248,8 @@ static int link_holder(struct hd_link *link, struct hd_holder *out)
 		.send = send_fn, .sendv = sendv_fn, .put = hd_shm_put, .unput = hd_shm_unput, \
 		.warm = hd_shm_warm, .accept = link_accept, .accepted = link_accepted, \
 		.grant = shm_link_grant, .granted = shm_link_granted, .offer = hd_shm_offer, \
-		.unoffer = hd_shm_unoffer, .pull = hd_shm_pull, .unpull = hd_shm_unpull, \
-		.settled = hd_shm_settled, .reach = hd_shm_direct, .fence = hd_shm_fence, \
+		.unoffer = hd_shm_unoffer, .get = hd_shm_get, .unget = hd_shm_unget, \
+		.settled = hd_shm_settled, .direct = hd_shm_direct, .fence = hd_shm_fence, \
 		.passed = hd_shm_passed, .polls = hd_shm_polls, .holder = link_holder, \
 		.close = shm_link_close, \
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* A row of messages, which we fetch without the sender's help: as many of them as fit in one call. */
-#include "transport/shm/pull.h"
+#include "transport/shm/get.h"
 
 #define ROW_SEGS 32 /* segments at either side of one call, at least those of any message */
 #define ROW_NEXT 4  /* requests of the next row, which are fetched while this one is copied */
@@ -19,13 +19,13 @@ struct row_call {
  * one call copies as fast as two ends do it that have to meet: what they gain in time for one message, they lose in many. And so is
  * the last one of such a row.
  */
-bool hd_shm_row_takes(const struct hd_shm_link *l, const struct hd_pull *p, const struct hd_shm_slot *next)
+bool hd_shm_row_takes(const struct hd_shm_link *l, const struct hd_get *p, const struct hd_shm_slot *next)
 {
 	return p->len <= HD_SHM_SINGLE &&
 	       (!TAILQ_EMPTY(&l->copying.row) || (next && next->pkt.kind == HD_PKT_RTS));
 }
 
-void hd_shm_row_join(struct hd_shm_link *l, struct hd_pull *p)
+void hd_shm_row_join(struct hd_shm_link *l, struct hd_get *p)
 {
 	hd_shm_fetch_of(p)->flags = HD_SHM_FETCH_LISTED | HD_SHM_FETCH_IN_ROW;
 	TAILQ_INSERT_TAIL(&l->copying.row, p, entry);
@@ -41,7 +41,7 @@ void hd_shm_row_join(struct hd_shm_link *l, struct hd_pull *p)
 static void row_take(struct hd_shm_link *l, struct row_call *c)
 {
 	uint64_t bytes = 0;
-	struct hd_pull *p;
+	struct hd_get *p;
 
 	c->heres = c->theres = 0;
 	TAILQ_FOREACH(p, &l->copying.row, entry) {
@@ -63,7 +63,7 @@ static void row_take(struct hd_shm_link *l, struct row_call *c)
 /* Those which the call has copied whole, the first ones, are done; the others are tried one by one, which tells what is wrong. */
 static void row_mark(struct hd_shm_link *l, uint64_t copied)
 {
-	struct hd_pull *p;
+	struct hd_get *p;
 
 	TAILQ_FOREACH(p, &l->copying.row, entry) {
 		if (!(hd_shm_fetch_of(p)->flags & HD_SHM_FETCH_TRIED) || copied < p->len)
@@ -77,7 +77,7 @@ static void row_mark(struct hd_shm_link *l, uint64_t copied)
 int hd_shm_row_poll(struct hd_shm_link *l)
 {
 	struct row_call c;
-	struct hd_pull *p;
+	struct hd_get *p;
 	ssize_t copied;
 	int n = 0;
 

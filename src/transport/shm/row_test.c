@@ -21,11 +21,11 @@ static void row_make(struct message m[ROW], struct duo *d, size_t len, int segs)
 	rig_poll(d->node[0]);
 	for (int i = 0; i < ROW; i++) {
 		message_make(&m[i], d, len, 1, segs);
-		assert_int_equal(message_pull(&m[i], d), 0);
+		assert_int_equal(message_get(&m[i], d), 0);
 		assert_int_equal(m[i].done, 0);
 	}
 	assert_false(TAILQ_EMPTY(&d->link[1]->copying.row));
-	assert_true(TAILQ_EMPTY(&d->link[1]->copying.pulls));
+	assert_true(TAILQ_EMPTY(&d->link[1]->copying.gets));
 }
 
 static void row_free(struct message m[ROW], struct duo *d)
@@ -86,7 +86,7 @@ static void others_of_a_row_arrive(void **state)
 			else if (kind == WITHDRAWN)
 				d.link[0]->base.ops->unoffer(&d.link[0]->base, &m[which].offer);
 			else
-				d.link[1]->base.ops->unpull(&d.link[1]->base, &m[which].pull, true);
+				d.link[1]->base.ops->unget(&d.link[1]->base, &m[which].get, true);
 			m[which].blob_len = kind == WITHDRAWN ? 0 : m[which].blob_len;
 			duo_turns(&d, 20);
 			for (int i = 0; i < ROW; i++) {

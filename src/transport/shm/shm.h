@@ -20,7 +20,7 @@
  *	offer.c    the sender's half of that
  *	chunk.c    the receiver's: messages that he fetches each by itself, with the sender's help,
  *	row.c      several in one call,
- *	pull.c     and which of the two
+ *	get.c     and which of the two
  *	direct.c   one-sided operations: what we do to the other side's regions, and they to ours
  *	request.c  the address at which others join, and asking there
  *	greet.c    how the link is made then
@@ -63,7 +63,7 @@ struct hd_shm_help {
 	struct iovec iov[HD_SHM_SEGS]; /* addresses in the other process */
 };
 
-TAILQ_HEAD(hd_shm_pulls, hd_pull);
+TAILQ_HEAD(hd_shm_gets, hd_get);
 TAILQ_HEAD(hd_shm_helps, hd_shm_help);
 
 #define HD_SHM_PORTION 32
@@ -83,8 +83,8 @@ struct hd_shm_peer {
 
 /* Long messages. */
 struct hd_shm_copying {
-	struct hd_shm_pulls pulls; /* what we fetch, oldest first */
-	struct hd_shm_pulls row;   /* what we fetch without help, several in one call, oldest first */
+	struct hd_shm_gets gets; /* what we fetch, oldest first */
+	struct hd_shm_gets row;	 /* what we fetch without help, several in one call, oldest first */
 	uint64_t row_bytes;
 	struct hd_shm_helps helps; /* what we help with, oldest first */
 	struct hd_shm_help *help;  /* [HD_SHM_COPIES], made on first use */
@@ -371,12 +371,12 @@ void hd_shm_cool(struct hd_shm_link *link);
 
 /* ---- fetch.c ---- */
 
-/* As hd_link_ops.unpull and settled. */
-int hd_shm_unpull(struct hd_link *link, struct hd_pull *pull, bool wait);
+/* As hd_link_ops.unget and settled. */
+int hd_shm_unget(struct hd_link *link, struct hd_get *get, bool wait);
 bool hd_shm_settled(struct hd_link *link);
 
 /*
- * hd_shm_copy_stop: forget every pull and every request for help; hd_shm_settled tells when nobody writes to the buffers any more.
+ * hd_shm_copy_stop: forget every get and every request for help; hd_shm_settled tells when nobody writes to the buffers any more.
  * hd_shm_copy_end: waits for that.
  */
 void hd_shm_copy_stop(struct hd_shm_link *link);
@@ -453,10 +453,10 @@ void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o);
 /* hd_shm_help_asked: a packet HD_SHM_PKT_HELP has come. 0, or -EPROTO: nobody of ours can have sent it. */
 int hd_shm_help_asked(struct hd_shm_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
-/* ---- pull.c ---- */
+/* ---- get.c ---- */
 
-/* As hd_link_ops.pull. */
-int hd_shm_pull(struct hd_link *link, struct hd_pull *pull);
+/* As hd_link_ops.get. */
+int hd_shm_get(struct hd_link *link, struct hd_get *get);
 
 /* ---- direct.c ---- */
 

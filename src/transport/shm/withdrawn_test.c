@@ -3,7 +3,7 @@
 /* Messages that are given up while they are copied, and offers and helpers that lie. */
 #include "base/config.h"
 #include "transport/forbid.h"
-#include "transport/shm/pull.h"
+#include "transport/shm/get.h"
 #include "transport/shm_duo.h"
 #include "transport/shm_message.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- giving up ---- */
 
-/* Withdraw the offer after some turns, or before it is pulled, and use the memory for something else. */
+/* Withdraw the offer after some turns, or before it is fetched, and use the memory for something else. */
 static void withdraw_after(struct duo *d, size_t len, int turns)
 {
 	struct message m;
@@ -21,13 +21,13 @@ static void withdraw_after(struct duo *d, size_t len, int turns)
 
 	message_make(&m, d, len, 1, 1);
 	if (turns)
-		assert_int_equal(message_pull(&m, d), 0);
+		assert_int_equal(message_get(&m, d), 0);
 	duo_turns(d, turns / 2);
 	d->link[0]->base.ops->unoffer(&d->link[0]->base, &m.offer);
 	m.blob_len = 0;
 	memset(m.sent, 0, m.len);
 	if (!turns)
-		refused = message_pull(&m, d) != 0;
+		refused = message_get(&m, d) != 0;
 	if (!refused && !m.done)
 		duo_turns(d, 20);
 	assert_int_equal(m.done, !refused);
@@ -47,7 +47,7 @@ static void a_withdrawn_offer_is_not_delivered(void **state)
 	duo_close(&d);
 }
 
-static void nobody_writes_after_unpull(void **state)
+static void nobody_writes_after_unget(void **state)
 {
 	struct duo d;
 
@@ -56,11 +56,11 @@ static void nobody_writes_after_unpull(void **state)
 		struct message m;
 
 		message_make(&m, &d, BIG, 1, 1);
-		assert_int_equal(message_pull(&m, &d), 0);
+		assert_int_equal(message_get(&m, &d), 0);
 		duo_turns(&d, turns / 2);
 		if (turns % 2)
 			rig_poll(d.node[0]);
-		d.link[1]->base.ops->unpull(&d.link[1]->base, &m.pull, true);
+		d.link[1]->base.ops->unget(&d.link[1]->base, &m.get, true);
 		memset(m.received, 0xab, BIG);
 		duo_turns(&d, 20);
 		for (size_t k = 0; k < BIG; k += 4096)
@@ -93,15 +93,15 @@ static void taken_by_one_who_stops(struct duo *d, struct message *m, struct late
 {
 	duo_open(d);
 	message_make(m, d, BIG, 1, 1);
-	assert_int_equal(message_pull(m, d), 0);
+	assert_int_equal(message_get(m, d), 0);
 	h->copy = &hd_shm_copies(d->link[1], true)[0];
 	assert_true(hd_shm_take_chunk(&h->copy->claim, d->link[1]->copying.gen[0], hd_shm_chunks(BIG)));
 	h->helped = hd_shm_tagged(d->link[1]->copying.gen[0], 1);
 }
 
-static int unpull(struct duo *d, struct message *m, bool wait)
+static int unget(struct duo *d, struct message *m, bool wait)
 {
-	return d->link[1]->base.ops->unpull(&d->link[1]->base, &m->pull, wait);
+	return d->link[1]->base.ops->unget(&d->link[1]->base, &m->get, wait);
 }
 
 /* It has taken a chunk, and is kept waiting for a processor. */
@@ -114,7 +114,7 @@ static void a_helper_that_was_put_aside_is_waited_for(void **state)
 
 	taken_by_one_who_stops(&d, &m, &h);
 	assert_int_equal(pthread_create(&thread, NULL, helps_late, &h), 0);
-	assert_int_equal(unpull(&d, &m, true), 0);
+	assert_int_equal(unget(&d, &m, true), 0);
 	assert_true(atomic_load(&h.done));
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	duo_turns(&d, 5);
@@ -132,7 +132,7 @@ static void a_helper_that_was_stopped_keeps_the_memory(void **state)
 
 	taken_by_one_who_stops(&d, &m, &h);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(unpull(&d, &m, false), -EINPROGRESS);
+		assert_int_equal(unget(&d, &m, false), -EINPROGRESS);
 	for (int i = 0; i < 1000; i++)
 		rig_poll(d.node[1]);
 	assert_int_equal(m.done, 0);
@@ -156,7 +156,7 @@ static void a_message_that_fails_waits_for_its_helper(void **state)
 	taken_by_one_who_stops(&d, &m, &h);
 	d.link[0]->base.ops->unoffer(&d.link[0]->base, &m.offer);
 	m.blob_len = 0;
-	hd_shm_fetch_of(&m.pull)->seg[0].addr = 64; /* the memory is not there any more */
+	hd_shm_fetch_of(&m.get)->seg[0].addr = 64; /* the memory is not there any more */
 	atomic_store(&h.copy->returned,
 		     0); /* which unoffer has written, and one who has been stopped would not */
 	for (int i = 0; i < 1000; i++)
@@ -182,11 +182,11 @@ static void a_broken_link_waits_for_a_stopped_helper(void **state)
 	ops = d.link[1]->base.ops;
 	hd_shm_link_fail(d.link[1], -EPROTO, "a test");
 	assert_false(ops->settled(&d.link[1]->base));
-	assert_int_equal(unpull(&d, &m, false), -EINPROGRESS);
+	assert_int_equal(unget(&d, &m, false), -EINPROGRESS);
 	assert_false(ops->settled(&d.link[1]->base));
 	atomic_store(&h.copy->helped, h.helped);
 	assert_true(ops->settled(&d.link[1]->base));
-	assert_int_equal(unpull(&d, &m, false), 0);
+	assert_int_equal(unget(&d, &m, false), 0);
 	assert_int_equal(m.done, 0);
 	duo_turns(&d, 10);
 	m.blob_len = 0;
@@ -214,7 +214,7 @@ static void a_dead_helper_is_not_waited_for(void **state)
 		int own, dead[2];
 
 		taken_by_one_who_stops(&d, &m, &h);
-		assert_int_equal(unpull(&d, &m, false), -EINPROGRESS);
+		assert_int_equal(unget(&d, &m, false), -EINPROGRESS);
 		assert_int_equal(pipe(dead), 0);
 		own = d.link[1]->peer.pidfd.fd;
 		d.link[1]->peer.alive_until = 0;
@@ -226,7 +226,7 @@ static void a_dead_helper_is_not_waited_for(void **state)
 			d.link[1]->peer.pidfd.fd = -1;
 			d.link[1]->peer.pid = a_dead_process();
 		}
-		assert_int_equal(unpull(&d, &m, false), 0);
+		assert_int_equal(unget(&d, &m, false), 0);
 		d.link[1]->peer.pidfd.fd = own;
 		d.link[1]->peer.pid = getpid();
 		close(dead[0]);
@@ -247,8 +247,8 @@ static void blob_is_refused(size_t len, size_t at, uint64_t value, size_t size)
 	duo_open(&d);
 	message_make(&m, &d, 70000, 2, 1);
 	memcpy(m.blob + at, &value, size);
-	m.pull.offer_len = len ? len : m.blob_len;
-	assert_int_equal(message_pull(&m, &d), -EPROTO);
+	m.get.offer_len = len ? len : m.blob_len;
+	assert_int_equal(message_get(&m, &d), -EPROTO);
 	assert_true(d.end[1]->was_down);
 	assert_int_equal(d.end[1]->err, -EPROTO);
 	assert_false(d.node[0]->complaint[0]);
@@ -322,13 +322,13 @@ static void a_lying_helper_does_no_harm(void **state)
 
 		duo_open(&d);
 		message_make(&m, &d, BIG, 1, 1);
-		assert_int_equal(message_pull(&m, &d), 0);
+		assert_int_equal(message_get(&m, &d), 0);
 		copy = &d.link[1]->mem->copy[d.link[1]->side][0];
 		value = (uint64_t)d.link[1]->copying.gen[0] << 32 | lies[i / 3];
 		atomic_store(i % 3 == 0 ? &copy->claim : i % 3 == 1 ? &copy->helped : &copy->returned, value);
 		duo_turns(&d, 40);
 		if (!m.done &&
-		    unpull(&d, &m, false)) { /* it makes turns, so it is not in the middle of a copy */
+		    unget(&d, &m, false)) { /* it makes turns, so it is not in the middle of a copy */
 			atomic_fetch_add(&hd_page_tables(d.node[0]->page)->turns, 16);
 			rig_poll(d.node[1]);
 			assert_int_equal(m.done, 1);
@@ -343,7 +343,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_withdrawn_offer_is_not_delivered),
-		cmocka_unit_test(nobody_writes_after_unpull),
+		cmocka_unit_test(nobody_writes_after_unget),
 		cmocka_unit_test(a_helper_that_was_put_aside_is_waited_for),
 		cmocka_unit_test(a_helper_that_was_stopped_keeps_the_memory),
 		cmocka_unit_test(a_message_that_fails_waits_for_its_helper),

@@ -219,7 +219,7 @@ const struct hd_link_ops hd_tcp_link_ops = {
 	.grant = tcp_link_grant,
 	.granted = tcp_link_granted,
 	HD_LINK_NO_OFFER, /* memory of another host cannot be fetched */
-	HD_LINK_NO_REACH,
+	HD_LINK_NO_DIRECT,
 	.silence = link_silence,
 	.realm = hd_tcp_realm,
 	.holder = hd_tcp_holder,

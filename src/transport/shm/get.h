@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Two ways of fetching a message that the other side has offered: chunk.c each by itself, with the sender's help; row.c those that arrive
- * close together, several in one call. Both keep what they know in hd_pull.priv, which is this; fetch.c brings it to its end, and pull.c,
+ * close together, several in one call. Both keep what they know in hd_get.priv, which is this; fetch.c brings it to its end, and get.c,
  * above all, chooses the way.
  */
-#ifndef HD_SHM_PULL_H
-#define HD_SHM_PULL_H
+#ifndef HD_SHM_GET_H
+#define HD_SHM_GET_H
 
 #include "transport/shm/copy.h"
 
@@ -23,11 +23,11 @@ struct hd_shm_fetch {
 	struct hd_shm_seg seg[HD_SHM_OFFER_SEGS];
 };
 #define HD_SHM_NO_COPY UINT8_MAX
-static_assert(sizeof(struct hd_shm_fetch) <= sizeof(((struct hd_pull *)0)->priv),
-	      "the state of a pull fits in its private part");
+static_assert(sizeof(struct hd_shm_fetch) <= sizeof(((struct hd_get *)0)->priv),
+	      "the state of a get fits in its private part");
 
 enum hd_shm_fetch_flag {
-	HD_SHM_FETCH_LISTED = 1 << 0, /* in link->pulls */
+	HD_SHM_FETCH_LISTED = 1 << 0, /* in link->gets */
 	HD_SHM_FETCH_ASKED = 1 << 1,  /* HELP is sent */
 	HD_SHM_FETCH_ASIDE = 1 << 2,  /* we may not: the helper does everything */
 	HD_SHM_FETCH_ALONE = 1 << 3,  /* the helper may not: we do everything */
@@ -54,7 +54,7 @@ enum hd_shm_fetch_state {
 	HD_SHM_FETCH_WITHDRAWN, /* by the sender */
 };
 
-static inline struct hd_shm_fetch *hd_shm_fetch_of(struct hd_pull *p)
+static inline struct hd_shm_fetch *hd_shm_fetch_of(struct hd_get *p)
 {
 	return (struct hd_shm_fetch *)p->priv;
 }
@@ -97,7 +97,7 @@ static inline bool hd_shm_fetch_is_settled(struct hd_shm_link *l, const struct h
 }
 
 /* hd_shm_fetch_shut: no chunk is taken any more; `after` is to be done when the helper is out of it. */
-void hd_shm_fetch_shut(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_after after);
+void hd_shm_fetch_shut(struct hd_shm_link *l, struct hd_get *p, enum hd_shm_fetch_after after);
 
 /*
  * hd_shm_fetch_leave: is the helper out of a copy that is shut? The chunk that it was writing is in the kernel and will be out of it soon, or be
@@ -120,47 +120,47 @@ static inline bool hd_shm_fetch_leave(struct hd_shm_link *l, struct hd_shm_fetch
 }
 
 /* hd_shm_fetch_end: out of its list; no helper is in the middle of it. hd_shm_row_leave: that is the row. */
-void hd_shm_row_leave(struct hd_shm_link *l, struct hd_pull *p);
-static inline void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_pull *p)
+void hd_shm_row_leave(struct hd_shm_link *l, struct hd_get *p);
+static inline void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_get *p)
 {
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 
 	if (pp->flags & HD_SHM_FETCH_IN_ROW)
 		hd_shm_row_leave(l, p);
 	else if (pp->flags & HD_SHM_FETCH_LISTED)
-		TAILQ_REMOVE(&l->copying.pulls, p, entry);
+		TAILQ_REMOVE(&l->copying.gets, p, entry);
 	pp->flags = 0;
 }
 
 /* ---- chunk.c ---- */
 
 /*
- * hd_shm_fetch_verdict: what the end of a pull is worth, now that everything has been copied: WITHDRAWN when the offer does not stand any
+ * hd_shm_fetch_verdict: what the end of a get is worth, now that everything has been copied: WITHDRAWN when the offer does not stand any
  * more, else the state that was given.
  */
 enum hd_shm_fetch_state hd_shm_fetch_verdict(struct hd_shm_link *l, const struct hd_shm_fetch *f,
 					     enum hd_shm_fetch_state state);
 
 /* hd_shm_fetch_alone: copy it at once, and without help. DONE, FAILED or WITHDRAWN. */
-enum hd_shm_fetch_state hd_shm_fetch_alone(struct hd_shm_link *l, struct hd_pull *p);
+enum hd_shm_fetch_state hd_shm_fetch_alone(struct hd_shm_link *l, struct hd_get *p);
 
 /*
  * hd_shm_fetch_go_on: it was tried at once with this result, or could not be, and is in no list. 0: it is done, and has been told so, or
- * goes on in link->pulls; negative: it has come to its end with this errno, of which nobody has been told.
+ * goes on in link->gets; negative: it has come to its end with this errno, of which nobody has been told.
  */
-int hd_shm_fetch_go_on(struct hd_shm_link *l, struct hd_pull *p, enum hd_shm_fetch_state state);
+int hd_shm_fetch_go_on(struct hd_shm_link *l, struct hd_get *p, enum hd_shm_fetch_state state);
 
-/* hd_shm_chunks_poll: copy one chunk. Returns the number of events. hd_shm_chunks_arm: as hd_shm_pulls_arm, of link->pulls. */
+/* hd_shm_chunks_poll: copy one chunk. Returns the number of events. hd_shm_chunks_arm: as hd_shm_gets_arm, of link->gets. */
 int hd_shm_chunks_poll(struct hd_shm_link *l);
 bool hd_shm_chunks_arm(struct hd_shm_link *l);
 
 /* ---- row.c ---- */
 
-/* hd_shm_row_takes: is this pull better copied in a row? `next` is the packet behind its RTS, or NULL: there is none yet. */
-bool hd_shm_row_takes(const struct hd_shm_link *l, const struct hd_pull *p, const struct hd_shm_slot *next);
+/* hd_shm_row_takes: is this get better copied in a row? `next` is the packet behind its RTS, or NULL: there is none yet. */
+bool hd_shm_row_takes(const struct hd_shm_link *l, const struct hd_get *p, const struct hd_shm_slot *next);
 
 /* hd_shm_row_join: put it at the end of the row; hd_shm_fetch_end takes it out. */
-void hd_shm_row_join(struct hd_shm_link *l, struct hd_pull *p);
+void hd_shm_row_join(struct hd_shm_link *l, struct hd_get *p);
 
 /* hd_shm_row_poll: copy as much of a row that is not empty as one call takes. Returns how many were told of, who may have changed the lists. */
 int hd_shm_row_poll(struct hd_shm_link *l);

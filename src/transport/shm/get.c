@@ -4,9 +4,9 @@
  * The receiver's half of the cooperative copy (see copy.c): which way a message is fetched that the sender has offered, at once and by us alone,
  * in a row (row.c), or chunk by chunk with his help (chunk.c).
  */
-#include "transport/shm/pull.h"
+#include "transport/shm/get.h"
 
-static int blob_parse(const struct hd_pull *p, struct hd_shm_fetch *pp)
+static int blob_parse(const struct hd_get *p, struct hd_shm_fetch *pp)
 {
 	struct hd_shm_blob blob;
 	uint64_t sum = 0;
@@ -31,12 +31,12 @@ static int blob_parse(const struct hd_pull *p, struct hd_shm_fetch *pp)
 }
 
 /* By us alone, at once? What is not worth the request for help is, and what something else waits behind. */
-static bool is_single(const struct hd_pull *p, const struct hd_shm_slot *next)
+static bool is_single(const struct hd_get *p, const struct hd_shm_slot *next)
 {
 	return p->len <= HD_SHM_CHUNK_ONE || (p->len <= HD_SHM_SINGLE && next);
 }
 
-int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
+int hd_shm_get(struct hd_link *link, struct hd_get *p)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
@@ -44,7 +44,7 @@ int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
 
 	if (link->down)
 		return -ENOTCONN;
-	if (p->len > HD_SHM_PULL_MAX)
+	if (p->len > HD_SHM_GET_MAX)
 		return -EMSGSIZE;
 	if (blob_parse(p, pp) < 0) {
 		hd_shm_link_fail(l, -EPROTO, "an impossible offer of a message");
@@ -62,14 +62,14 @@ int hd_shm_pull(struct hd_link *link, struct hd_pull *p)
 	return hd_shm_fetch_go_on(l, p, state);
 }
 
-int hd_shm_pulls_poll(struct hd_shm_link *l)
+int hd_shm_gets_poll(struct hd_shm_link *l)
 {
 	int n = TAILQ_EMPTY(&l->copying.row) ? 0 : hd_shm_row_poll(l);
 
 	return n + hd_shm_chunks_poll(l);
 }
 
-bool hd_shm_pulls_arm(struct hd_shm_link *l)
+bool hd_shm_gets_arm(struct hd_shm_link *l)
 {
 	return !TAILQ_EMPTY(&l->copying.row) || hd_shm_chunks_arm(l);
 }

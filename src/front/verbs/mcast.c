@@ -10,6 +10,7 @@
 #include "front/verbs/qp.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,6 +179,22 @@ static struct hv_mcast *sender(struct hv_qp *qp, const struct ibv_ah_attr *ah)
 	return m;
 }
 
+/*
+ * The kernel gives a loopback no route for groups of IPv6, so nothing can be sent from ::1. All members are in the group of IPv4 as well:
+ * what names that GID leaves from 127.0.0.1.
+ */
+static int sender_make(struct hv_qp *qp, const struct hv_mcast *what, struct sockaddr_storage *from)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)from;
+	int rc = mcast_make(qp, what, (struct sockaddr *)from);
+
+	if (rc != -ENETUNREACH || from->ss_family != AF_INET6 ||
+	    !IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)from)->sin6_addr))
+		return rc;
+	*in = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	return mcast_make(qp, what, (struct sockaddr *)from);
+}
+
 int hv_mcast_find(struct hv_qp *qp, const struct hv_ah *ah, struct hd_group **out)
 {
 	const struct ibv_ah_attr *av = &ah->attr;
@@ -192,7 +209,7 @@ int hv_mcast_find(struct hv_qp *qp, const struct hv_ah *ah, struct hd_group **ou
 		int rc;
 
 		from_of(qp->ctx, av, &from);
-		rc = mcast_make(qp, &what, (struct sockaddr *)&from);
+		rc = sender_make(qp, &what, &from);
 		if (rc)
 			return rc;
 		m = qp->mcasts;

@@ -240,6 +240,36 @@ static void not_itself(struct ct *ct)
 	vt_close(&e);
 }
 
+/* From ::1: a loopback has no route for groups of IPv6, and what its GID sends reaches the members on this host all the same. */
+static void loopback(struct ct *ct)
+{
+	union ibv_gid gid = draw(ct, IPV6), own;
+	struct ibv_ah_attr av = { .is_global = 1, .port_num = 1, .grh = { .dgid = gid, .hop_limit = 1 } };
+	struct ibv_port_attr port;
+	struct ct_ep e;
+	struct ibv_wc wc;
+	int i = 0;
+
+	open_ready(ct, &e);
+	VT_OK(ct, ibv_query_port(e.context, 1, &port));
+	while (i < port.gid_tbl_len &&
+	       (ibv_query_gid(e.context, 1, i, &own) || memcmp(&own, &in6addr_loopback, sizeof(own)) != 0))
+		i++;
+	if (i == port.gid_tbl_len)
+		ct_unsupported(ct, "the device has no GID ::1");
+	av.grh.sgid_index = (uint8_t)i;
+	e.ah = ibv_create_ah(e.pd, &av);
+	CT_TRUE(ct, e.ah);
+	VT_OK(ct, ibv_attach_mcast(e.qp, &gid, 0));
+	vt_recv(&e, 4096, 4096, 1);
+	cast(&e, e.ah, 'x', VT_QKEY);
+	vt_done(&e, 1, &wc);
+	CT_EQ(ct, wc.src_qp, e.qp->qp_num);
+	CT_EQ(ct, e.buf[4096 + 40], 'x');
+	VT_OK(ct, ibv_detach_mcast(e.qp, &gid, 0));
+	vt_close(&e);
+}
+
 /* ---- attaching and detaching ------------------------------------------------------------------------------------------------ */
 
 /* Who is detached hears no more. Twice attached is attached once; a queue pair that is attached stays. */
@@ -361,6 +391,7 @@ const struct ct_case vt_mcast[] = {
 	{ "V6", "mcast-ipv4", { everybody, everybody, everybody }, .arg = IPV4 },
 	{ "V6", "mcast-others", { others, others } },
 	{ "V6", "mcast-not-itself", { not_itself } },
+	{ "V6", "mcast-loopback", { loopback } },
 	{ "V6", "mcast-detach", { detach } },
 	{ "V6", "mcast-states", { states } },
 	{ "V6", "mcast-wrong", { wrong } },

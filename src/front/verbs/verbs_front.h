@@ -82,6 +82,7 @@ static inline bool hv_owns(const struct ibv_context *context)
 #define HV_MAX_ATTACHED 4096 /* queue pairs to groups, of a context; each takes descriptors */
 #define HV_MAX_MSG (1u << 30)
 #define HV_MTU IBV_MTU_4096
+#define HV_PORT_SPEED 1000   /* of its 4 lanes of 25 Gb/s together, in 100 Mb/s */
 #define HV_MAX_DM (1u << 20) /* bytes of device memory, of all of a context's together */
 
 struct hv_gid {

@@ -84,11 +84,12 @@ HV_PUBLIC void rdma_destroy_event_channel(struct rdma_event_channel *pub)
 	hv_cm_channel_put(channel);
 }
 
-int hv_cm_post(struct hv_id *id, enum rdma_cm_event_type type, int status, void *ctx)
+int hv_cm_post(struct hv_id *id, int type, int status, void *ctx)
 {
-	const struct hd_event e = {
-		.code = HD_EV_FRONT + type, .word = (uint64_t)(int64_t)status, .owner = id, .ctx = ctx
-	};
+	const struct hd_event e = { .code = HD_EV_FRONT + (unsigned)type,
+				    .word = (uint64_t)(int64_t)status,
+				    .owner = id,
+				    .ctx = ctx };
 
 	return hd_evq_post(id->channel->evq, &e);
 }
@@ -129,10 +130,25 @@ HV_PUBLIC const char *rdma_event_str(enum rdma_cm_event_type event)
 {
 #define NAME(code) [RDMA_CM_EVENT_##code] = "RDMA_CM_EVENT_" #code
 	static const char *const names[] = {
-		NAME(ADDR_RESOLVED),   NAME(ADDR_ERROR),       NAME(ROUTE_RESOLVED), NAME(ROUTE_ERROR),
-		NAME(CONNECT_REQUEST), NAME(CONNECT_RESPONSE), NAME(CONNECT_ERROR),  NAME(UNREACHABLE),
-		NAME(REJECTED),	       NAME(ESTABLISHED),      NAME(DISCONNECTED),   NAME(DEVICE_REMOVAL),
-		NAME(MULTICAST_JOIN),  NAME(MULTICAST_ERROR),  NAME(ADDR_CHANGE),    NAME(TIMEWAIT_EXIT),
+		NAME(ADDR_RESOLVED),
+		NAME(ADDR_ERROR),
+		NAME(ROUTE_RESOLVED),
+		NAME(ROUTE_ERROR),
+		NAME(CONNECT_REQUEST),
+		NAME(CONNECT_RESPONSE),
+		NAME(CONNECT_ERROR),
+		NAME(UNREACHABLE),
+		NAME(REJECTED),
+		NAME(ESTABLISHED),
+		NAME(DISCONNECTED),
+		NAME(DEVICE_REMOVAL),
+		NAME(MULTICAST_JOIN),
+		NAME(MULTICAST_ERROR),
+		NAME(ADDR_CHANGE),
+		NAME(TIMEWAIT_EXIT),
+		[HV_EVENT_ADDRINFO_RESOLVED] = "RDMA_CM_EVENT_ADDRINFO_RESOLVED",
+		[HV_EVENT_ADDRINFO_ERROR] = "RDMA_CM_EVENT_ADDRINFO_ERROR",
+		[HV_EVENT_USER] = "RDMA_CM_EVENT_USER",
 	};
 #undef NAME
 	if (event < 0 || (size_t)event >= sizeof(names) / sizeof(names[0]))

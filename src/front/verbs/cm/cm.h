@@ -37,6 +37,7 @@
  *	mcast.c    joining groups
  *	ep.c       all of it in one call
  *	info.c     names of hosts
+ *	newer.c    what younger releases of librdmacm have
  *	entry.c    what the linker finds
  */
 #ifndef HEDDLE_FRONT_VERBS_CM_H
@@ -52,6 +53,13 @@
 #include <rdma/rdma_verbs.h>
 
 /* ---- channels and events --------------------------------------------------------------------------------------------------- */
+
+/* Events of librdmacm's younger releases, of which the header that this is built with may know nothing. */
+enum {
+	HV_EVENT_ADDRINFO_RESOLVED = RDMA_CM_EVENT_TIMEWAIT_EXIT + 1,
+	HV_EVENT_ADDRINFO_ERROR,
+	HV_EVENT_USER,
+};
 
 struct hv_cm_channel {
 	struct rdma_event_channel pub;
@@ -78,11 +86,11 @@ struct hv_cm_event {
 
 /*
  * hv_cm_channel_get: one user more, for a thread that is about to wait; false: it has been destroyed. hv_cm_channel_put: one less; the last one frees
- * it. hv_cm_post: an event of the front's own, for an id. 0, or -ENOMEM.
+ * it. hv_cm_post: an event of the front's own, for an id: of rdma_cm_event_type or HV_EVENT_*. 0, or -ENOMEM.
  */
 bool hv_cm_channel_get(struct hv_cm_channel *channel);
 void hv_cm_channel_put(struct hv_cm_channel *channel);
-int hv_cm_post(struct hv_id *id, enum rdma_cm_event_type type, int status, void *ctx);
+int hv_cm_post(struct hv_id *id, int type, int status, void *ctx);
 
 /* hv_cm_event_make (event.c): what an engine's event means to the program, filled in; false: nothing, it is to be dropped. No lock is held. */
 bool hv_cm_event_make(struct hv_cm_event *ev);
@@ -169,6 +177,8 @@ struct hv_id {
 	bool has_ack_timeout;
 	atomic_uint unacked;	 /* events that the program has read and not given back */
 	struct hv_group *groups; /* joined */
+	bool resolving; /* rdma_resolve_addrinfo, until rdma_query_addrinfo; under hv_cm_lock, like info */
+	struct rdma_addrinfo *info; /* what it has found */
 };
 
 static inline struct hv_id *hv_id_of(struct rdma_cm_id *id)

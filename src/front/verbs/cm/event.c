@@ -222,6 +222,9 @@ static bool of_the_front(struct hv_cm_event *ev, struct hv_id *id)
 	enum rdma_cm_event_type type = (enum rdma_cm_event_type)(ev->raw.code - HD_EV_FRONT);
 
 	event_say(ev, id, type, (int)(int64_t)ev->raw.word);
+	if ((int)type == HV_EVENT_USER)
+		memcpy(&ev->pub.param, &ev->raw.ctx,
+		       sizeof(ev->raw.ctx)); /* param.arg, in headers that have it */
 	return type != RDMA_CM_EVENT_MULTICAST_JOIN || hv_group_joined(ev);
 }
 

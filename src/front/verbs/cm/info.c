@@ -156,19 +156,3 @@ HV_PUBLIC int rdma_getaddrinfo(const char *node, const char *service, const stru
 		*res = out;
 	return rc;
 }
-
-HV_PUBLIC void rdma_freeaddrinfo(struct rdma_addrinfo *res)
-{
-	while (res) {
-		struct rdma_addrinfo *next = res->ai_next;
-
-		free(res->ai_src_addr);
-		free(res->ai_dst_addr);
-		free(res->ai_src_canonname);
-		free(res->ai_dst_canonname);
-		free(res->ai_route);
-		free(res->ai_connect);
-		free(res);
-		res = next;
-	}
-}

@@ -10,6 +10,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/ib.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PORT_BITS 0xffffu
@@ -154,4 +155,22 @@ int hv_sockaddr_ip(const struct sockaddr *addr, struct sockaddr_storage *out)
 	}
 	hv_sockaddr_set_port((struct sockaddr *)out, hv_sockaddr_port(addr));
 	return 0;
+}
+
+/* ---- what rdma_getaddrinfo(3) hands out ------------------------------------------------------------------------------------------- */
+
+HV_PUBLIC void rdma_freeaddrinfo(struct rdma_addrinfo *res)
+{
+	while (res) {
+		struct rdma_addrinfo *next = res->ai_next;
+
+		free(res->ai_src_addr);
+		free(res->ai_dst_addr);
+		free(res->ai_src_canonname);
+		free(res->ai_dst_canonname);
+		free(res->ai_route);
+		free(res->ai_connect);
+		free(res);
+		res = next;
+	}
 }

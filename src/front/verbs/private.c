@@ -17,6 +17,11 @@
 extern bool verbs_allow_disassociate_destroy;
 __attribute__((visibility("default"))) bool verbs_allow_disassociate_destroy;
 
+#define HV_PRIVATE_NAMED(name) HV_PRIVATE(name)
+#define HV_REGISTER_OF(abi) verbs_register_driver_##abi
+#define HV_REGISTER(abi) HV_REGISTER_OF(abi)
+#define HV_PRIVATE_REGISTER HV_REGISTER(HV_PRIVATE_ABI)
+
 static int missing(void)
 {
 	return EOPNOTSUPP;

@@ -67,6 +67,24 @@ for transport in shm tcp; do
 	converse "flooding each other" $transport "--both --delay 200" "--both --count 20000 --size 8"
 done
 
+# What both ends have done is in their last lines: these 20 messages and a last one that says their number, and its answer.
+past() { # NAME TRANSPORT SIZE WHAT-THE-CALLER-SENT
+	export HEDDLE_TRANSPORT=$2 HEDDLE_LOG=info
+	start_server past --
+	check_output "$1 ($2): the caller says what it sent" "by $2: sent 21 messages and requests, $4.*; took in 1, 8 B in packets" \
+		call --count 20 --size "$3"
+	server_ends 0
+	check_output "$1 ($2): the server says what came" "by $2: sent 1 messages and requests, 8 B in packets.*; took in 21, $4" cat "$server_log"
+	unset HEDDLE_TRANSPORT
+	HEDDLE_LOG=warn
+}
+for transport in shm tcp; do
+	past "messages of 50 bytes" $transport 50 "1.0 kB in packets"
+	past "messages of 5000 bytes" $transport 5000 "100.0 kB in packets"
+done
+past "messages of a megabyte" tcp 1000000 "20.0 MB in packets"
+past "messages of a megabyte" shm 1000000 "32 B in packets"
+
 # Direct copies that the kernel refuses: same results.
 converse "direct copies refused to the receiver" shm "--forbid" "--count 10 --size 2000000"
 converse "direct copies refused to the sender" shm "" "--forbid --count 10 --size 2000000"

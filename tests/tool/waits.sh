@@ -54,7 +54,7 @@ check_output "and links" 'debug engine: tcp link (from|to) [^ ]+ port [0-9]+: up
 check_output "and peers" 'debug engine: peer [0-9a-f]{8}: live over tcp$' cat "$tap_scratch/log"
 check "a sender whose credit is used up, with its log" hang no-credit shm
 check_output "which says at its end what it did" 'info engine: libfabric ends: [1-9][0-9]* links were made, 0 broke' cat "$tap_scratch/log"
-check_output "by which way" 'info engine: by shm: [1-9][0-9]* packets out, [0-9]+ in' cat "$tap_scratch/log"
+check_output "by which way" 'info engine: by shm: sent [1-9][0-9]* messages and requests, [0-9.]+ [kMG]?B in packets, .* in [0-9]+ copies; took in [0-9]+' cat "$tap_scratch/log"
 check_output "and what it waited for" 'info engine: it slept [0-9]+ times; was refused [1-9][0-9]* sends' cat "$tap_scratch/log"
 check_output "is seen there" 'debug engine: endpoint 0: no credit for 4096 bytes at peer [0-9a-f]{8}$' cat "$tap_scratch/log"
 

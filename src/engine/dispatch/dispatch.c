@@ -38,6 +38,7 @@ static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 
 	if (hd_intake_find(link, pkt, len, &t) < 0)
 		return hd_link_broken(link, "data where none was asked for");
+	link->peer->traffic.bytes_in += len;
 	if (!t)
 		return 0;
 	if (hd_unlikely(t->ascends))
@@ -92,6 +93,19 @@ static uint32_t request_units(const struct hd_pkt *pkt, const void *payload, siz
 	}
 }
 
+/* What the request brings of the program's; it is well formed. */
+static size_t request_bytes(const struct hd_pkt *pkt, const void *payload, size_t len)
+{
+	struct hd_rma head;
+
+	if (pkt->kind == HD_PKT_RTS || pkt->kind == HD_PKT_READ)
+		return 0;
+	if (pkt->kind != HD_PKT_WRITE)
+		return len;
+	memcpy(&head, payload, sizeof(head));
+	return head.offer_len ? 0 : len - hd_rma_list_size(head.count);
+}
+
 static int dispatch_request(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_ep *qp = hd_pkt_pair(link->node, pkt);
@@ -105,6 +119,7 @@ static int dispatch_request(struct hd_link *link, const struct hd_pkt *pkt, cons
 
 	if (!a.units || !hd_peer_charge(a.peer, a.units))
 		return hd_link_broken(link, "malformed or uncredited request");
+	hd_traffic_in(&link->peer->traffic, request_bytes(pkt, payload, len));
 	return qp ? hd_resp_request(&a) : hd_request_arrived(&a);
 }
 
@@ -187,6 +202,7 @@ int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 		return dispatch_other(link, pkt, payload, len);
 	if (hd_unlikely(!peer || !hd_peer_charge(peer, hd_units(len))))
 		return hd_link_broken(link, "message without credit");
+	hd_traffic_in(&peer->traffic, len);
 	ep = hd_pkt_named(link->node, pkt);
 	if (hd_unlikely(!ep || ep->watch) && !message_admits(ep, peer, pkt))
 		return message_elsewhere(link, pkt, (struct iovec){ (void *)payload, len });
@@ -269,6 +285,7 @@ static int begin_message(struct hd_link *link, struct hd_stream *s)
 	s->units = hd_units(s->len);
 	if (!peer || peer->link != link || s->len > link->send_max || !hd_peer_charge(peer, s->units))
 		return hd_link_broken(link, "message without credit");
+	hd_traffic_in(&peer->traffic, s->len);
 	ep = hd_pkt_target(link, &s->pkt);
 	if (ep)
 		return hd_pieces_message(link, s, ep);
@@ -283,7 +300,10 @@ static int begin_data(struct hd_link *link, struct hd_stream *s)
 		return hd_link_broken(link, "data where none was asked for");
 	if (!t)
 		return hd_stream_drop(link, s);
-	return hd_intake_sinks(t) ? hd_stream_data(link, s, t) : gather(link, s);
+	if (!hd_intake_sinks(t))
+		return gather(link, s);
+	link->peer->traffic.bytes_in += s->len;
+	return hd_stream_data(link, s, t);
 }
 
 int hd_deliver_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len)

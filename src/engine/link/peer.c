@@ -136,6 +136,23 @@ static void peer_free(struct hd_peer *peer, int err)
 	free(peer);
 }
 
+static void peer_past(const struct hd_peer *peer, struct hd_port_past *past)
+{
+	past->traffic.out += peer->traffic.out;
+	past->traffic.in += peer->traffic.in;
+	past->traffic.bytes_out += peer->traffic.bytes_out;
+	past->traffic.bytes_in += peer->traffic.bytes_in;
+}
+
+void hd_peers_past(const struct hd_port *port, struct hd_port_past *past)
+{
+	struct hd_peer *peer, *next;
+
+	HASH_ITER(hh, hd_links(port->node)->peers, peer, next)
+		if (peer->link && peer->link->port == port)
+			peer_past(peer, past);
+}
+
 void hd_peer_fail(struct hd_peer *peer, int err)
 {
 	const struct hd_link_observers *above = hd_links(peer->node)->observers;
@@ -148,6 +165,7 @@ void hd_peer_fail(struct hd_peer *peer, int err)
 	for (int i = 0; above->ended[i]; i++)
 		above->ended[i](peer, err ? hd_status_of(err) : HD_S_LOST);
 	if (peer->link) {
+		peer_past(peer, &peer->link->port->past);
 		atomic_store_explicit(&peer->link->row->state, 0, memory_order_release);
 		peer->link->peer = NULL;
 	}

@@ -88,6 +88,8 @@ struct hd_peer {
 	/* for every one-sided operation: xfer's */
 	uint32_t requests;	      /* that were sent by packet, cumulative: counted by rma */
 	struct hd_op_list direct_ops; /* HD_OP_DIRECT: one after the other for each endpoint */
+	/* for every message: who sends or takes one counts it, for the last lines of the log */
+	struct hd_traffic traffic;
 	/* of `spent` and `requests`: what the peer is known to have taken in; see direct.c */
 	uint32_t spent_taken, requests_taken;
 	/* the rest */
@@ -145,7 +147,7 @@ static_assert(offsetof(struct hd_peer, realm) ==
 		      offsetof(struct hd_peer, id) + offsetof(struct hd_peer_key, realm),
 	      "a peer is found by its id and realm");
 static_assert(offsetof(struct hd_peer, remote_count) < 64, "what a send looks at takes more than a line");
-static_assert(sizeof(struct hd_peer) <= 728, "a peer takes more memory");
+static_assert(sizeof(struct hd_peer) <= 760, "a peer takes more memory");
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 
@@ -197,6 +199,9 @@ static inline uint32_t hd_pkt_source(const struct hd_peer *peer, uint32_t index)
 }
 
 /* ---- peer.c ---- */
+
+/* hd_peers_past: adds to *past what has gone by this port to peers that are there, and come from them. */
+void hd_peers_past(const struct hd_port *port, struct hd_port_past *past);
 
 /* hd_peer_make: a peer that shakes hands over this link, NULL: ourselves, with its first window. NULL: memory, or there is no room for it (budget.h). hd_peer_find: the one with this id in this realm (base/realm.h), or NULL; hd_peer_of_ours: in that of this process's user. */
 struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, const struct hd_link *link);

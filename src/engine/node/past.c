@@ -20,23 +20,22 @@ static const char *in_bytes(uint64_t n, char *text, size_t size)
 	return text;
 }
 
+/* What goes from process to process is of long messages and of one-sided operations; what goes over sockets is of packets, and stands beside them. */
 static void say_port(struct hd_port *port)
 {
 	struct hd_port_past past = port->past;
-	char out[32], in[32];
+	char sent[32], came[32], out[32], in[32];
+	bool copies = !port->transport->addressed;
 
-	if (port->transport->past)
-		port->transport->past(port, &past);
-	if (past.out || past.in)
-		hd_info("by %s: %" PRIu64 " packets out, %" PRIu64 " in; %" PRIu64
-			" copies to other processes, of %s, %" PRIu64 " from them, of %s",
-			port->transport->name, past.out, past.in, past.calls_out,
-			in_bytes(past.bytes_out, out, sizeof(out)), past.calls_in,
-			in_bytes(past.bytes_in, in, sizeof(in)));
-	else if (past.calls_out || past.calls_in)
-		hd_info("by %s: %" PRIu64 " writes, of %s; %" PRIu64 " reads, of %s", port->transport->name,
-			past.calls_out, in_bytes(past.bytes_out, out, sizeof(out)), past.calls_in,
-			in_bytes(past.bytes_in, in, sizeof(in)));
+	hd_peers_past(port, &past);
+	if (!past.traffic.out && !past.traffic.in && !past.calls_out && !past.calls_in)
+		return;
+	hd_info("by %s: sent %" PRIu64 " messages and requests, %s in packets, %s in %" PRIu64
+		" %s; took in %" PRIu64 ", %s in packets, %s in %" PRIu64 " %s",
+		port->transport->name, past.traffic.out, in_bytes(past.traffic.bytes_out, sent, sizeof(sent)),
+		in_bytes(past.bytes_out, out, sizeof(out)), past.calls_out, copies ? "copies" : "writes",
+		past.traffic.in, in_bytes(past.traffic.bytes_in, came, sizeof(came)),
+		in_bytes(past.bytes_in, in, sizeof(in)), past.calls_in, copies ? "copies" : "reads");
 }
 
 void hd_past_say(struct hd_node *node)

@@ -159,6 +159,7 @@ static inline int sq_message_out(struct hd_qp *p, uint32_t seq, const struct hd_
 		hd_credit_give_back(peer, units);
 		return rc;
 	}
+	hd_traffic_out(&peer->traffic, len);
 	p->life.accepted.pending &= !(pkt.flags & HD_PKT_F_MSN);
 	s->op = NULL;
 	s->status = 0;

@@ -58,6 +58,8 @@ static int ud_leave(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send
 	if (len > peer->link->send_max)
 		return 0;
 	rc = hd_peer_postv(peer, &pkt, a->iov, a->count, len, hd_units(len));
+	if (rc >= 0)
+		hd_traffic_out(&peer->traffic, len);
 	return rc == -EAGAIN || rc == -EFAULT ? rc : 0;
 }
 
@@ -301,6 +303,7 @@ int hd_ud_send(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, 
 
 		if (hd_likely(hd_link_send(peer->link, &pkt, iov->iov_base, len) >= 0)) {
 			hd_credit_spend(peer, hd_units(len));
+			hd_traffic_out(&peer->traffic, len);
 			hd_sent_finish(ep, ctx, flags, len, tag);
 			return 0;
 		}

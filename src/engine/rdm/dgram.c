@@ -38,6 +38,8 @@ static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_arg
 	if (!hd_credit_enough(peer, hd_units(len)))
 		return 0;
 	rc = hd_peer_postv(peer, &pkt, a->iov, a->count, len, hd_units(len));
+	if (rc >= 0)
+		hd_traffic_out(&peer->traffic, len);
 	return rc == -EAGAIN || rc == -EFAULT ? rc : 0;
 }
 

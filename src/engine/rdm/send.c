@@ -95,6 +95,14 @@ static __attribute__((noinline)) int send_gone(struct hd_ep *ep, struct hd_dest 
 	return ep->policy & HD_EP_DROP ? hd_dgram_send(ep, dest, &a) : send_op(ep, dest, &a);
 }
 
+/* A datagram; its sender does not know. */
+static __attribute__((noinline, cold)) int send_lost(struct hd_ep *ep, size_t len,
+						     const struct hd_send_args *a)
+{
+	hd_sent_finish(ep, a->ctx, a->flags, len, a->tag);
+	return 0;
+}
+
 /* The short way: peer->eager_max and the credit have been looked at. a.iov and a.count are not used. */
 static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, struct hd_dest *dest,
 							  const struct iovec iov, const struct hd_send_args a,
@@ -115,11 +123,10 @@ static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, stru
 	if (hd_unlikely(rc < 0)) {
 		if (!(ep->policy & HD_EP_DROP) && rc != -EFAULT)
 			return -EAGAIN;
-		if (rc == -EFAULT)
-			return send_gone(ep, dest, iov, &a);
-		units = 0; /* it is lost */
+		return rc == -EFAULT ? send_gone(ep, dest, iov, &a) : send_lost(ep, iov.iov_len, &a);
 	}
 	hd_credit_spend(peer, units);
+	hd_traffic_out(&peer->traffic, iov.iov_len);
 	hd_sent_finish(ep, a.ctx, a.flags, iov.iov_len, a.tag);
 	return 0;
 }

@@ -31,6 +31,7 @@ static int atomic_start(struct hd_op *op)
 	rc = hd_peer_post(peer, &pkt, op->copy, op->t.len, hd_units(op->t.len));
 	if (rc < 0)
 		return rc;
+	hd_traffic_out(&peer->traffic, op->t.len);
 	hd_op_under(op, HD_OP_ATOMIC);
 	return 0;
 }

@@ -56,6 +56,7 @@ static int start_read(struct hd_op *op, struct hd_peer *peer)
 	rc = hd_peer_post(peer, &pkt, &list, list_fill(&list, hd_op_rma(op)), HD_UNITS_RMA);
 	if (rc < 0)
 		return rc;
+	hd_traffic_out(&peer->traffic, 0);
 	op->t.want = op->t.len;
 	op->t.at = 0;
 	hd_op_transfers(op, HD_TRANSFER_INTAKE);
@@ -84,6 +85,7 @@ static int start_put(struct hd_op *op, struct hd_peer *peer)
 	rc = hd_peer_post(peer, &pkt, op->iov[0].iov_base, op->t.len, hd_units(op->t.len));
 	if (rc < 0)
 		return hd_op_not_now(op, rc);
+	hd_traffic_out(&peer->traffic, op->t.len);
 	hd_op_under(op, HD_OP_ACK);
 	return 0;
 }
@@ -114,6 +116,7 @@ static int start_short(struct hd_op *op, struct hd_peer *peer)
 	rc = hd_peer_postv(peer, &pkt, iov, op->t.count + 1, n + op->t.len, hd_units(n + op->t.len));
 	if (rc < 0)
 		return hd_op_not_now(op, rc);
+	hd_traffic_out(&peer->traffic, op->t.len);
 	hd_op_under(op, HD_OP_ACK);
 	return 0;
 }
@@ -149,6 +152,7 @@ static int start_long(struct hd_op *op, struct hd_peer *peer)
 			link->ops->unoffer(link, &op->t.offer);
 		return rc;
 	}
+	hd_traffic_out(&peer->traffic, 0);
 	op->t.offered = list.head.offer_len > 0;
 	hd_op_transfers(op, HD_TRANSFER_OFFERED);
 	hd_op_saw_fence(op);

@@ -199,14 +199,19 @@ static int serve_now(const struct hd_rma_request *r, const struct hd_rma_found *
 	const struct hd_pkt pkt = { .kind = HD_PKT_DATA, .op = r->a->pkt->op, .src = r->a->ep->index };
 	struct hd_link *link = r->a->peer->link;
 	unsigned char gathered[HD_RMA_ORDERED];
+	int rc;
 
 	if (!TAILQ_EMPTY(&link->peer->ctl))
 		return -EAGAIN;
 	if (f->pieces <= HD_IOV_MAX)
-		return hd_link_sendv(link, &pkt, f->iov, f->pieces, r->len);
-	if (hd_iov_drain(f->iov, f->pieces, gathered, r->len))
-		return -EFAULT;
-	return hd_link_send(link, &pkt, gathered, r->len);
+		rc = hd_link_sendv(link, &pkt, f->iov, f->pieces, r->len);
+	else if (hd_iov_drain(f->iov, f->pieces, gathered, r->len))
+		rc = -EFAULT;
+	else
+		rc = hd_link_send(link, &pkt, gathered, r->len);
+	if (rc >= 0)
+		link->peer->traffic.bytes_out += r->len;
+	return rc;
 }
 
 /* In frames, in turn with others. A short one is of this moment, whenever it leaves. 0, or a status for the initiator. */

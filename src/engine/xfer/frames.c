@@ -75,6 +75,7 @@ static int frame_push(struct hd_peer *peer, struct hd_transfer *t)
 		t->puts--;
 	if (rc < 0)
 		return rc;
+	peer->traffic.bytes_out += n;
 	t->at += n;
 	return 0;
 }

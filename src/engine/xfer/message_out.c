@@ -28,6 +28,7 @@ static int start_eager(struct hd_op *op, struct hd_peer *peer)
 	rc = hd_peer_postv(peer, &pkt, op->iov, op->t.count, op->t.len, hd_units(op->t.len));
 	if (rc < 0)
 		return hd_op_not_now(op, rc);
+	hd_traffic_out(&peer->traffic, op->t.len);
 	hd_op_under(op, HD_OP_ACK);
 	if (!(op->flags & HD_SEND_ANSWERED))
 		hd_op_done(op, 0);
@@ -55,6 +56,7 @@ static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 			link->ops->unoffer(link, &op->t.offer);
 		return rc;
 	}
+	hd_traffic_out(&peer->traffic, 0);
 	op->t.offered = n > 0;
 	hd_op_transfers(op, HD_TRANSFER_OFFERED);
 	return 0;

@@ -141,8 +141,6 @@ void hd_shm_link_free(struct hd_shm_link *l)
 	struct hd_shm_port *port = hd_shm_port_of(l);
 
 	hd_shm_poll_drop(l);
-	port->base.past.out += l->tx.head;
-	port->base.past.in += l->rx.tail;
 	hd_timer_stop(port->base.node, &l->setup.timer);
 	hd_shm_hang_up(l);
 	hd_shm_fd_close(l->peer.pidfd.fd);

@@ -70,18 +70,6 @@ static void shm_port_disarm(struct hd_port *port)
 
 /* ---- links and ports come and go ---- */
 
-/* Slots are counted in 32 bits: of a link that is older than that, modulo. */
-static void shm_port_past(struct hd_port *base, struct hd_port_past *past)
-{
-	const struct hd_shm_port *port = (const struct hd_shm_port *)base;
-	const struct hd_shm_link *l;
-
-	LIST_FOREACH(l, &port->all, entry) {
-		past->out += l->tx.head;
-		past->in += l->rx.tail;
-	}
-}
-
 static int shm_port_open(struct hd_node *node, struct hd_port **out)
 {
 	struct hd_shm_port *port;
@@ -211,5 +199,4 @@ const struct hd_transport hd_shm_transport = {
 	.process = port_process,
 	.joining = port_joining,
 	.settle = hd_shm_settle,
-	.past = shm_port_past,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "base/biased.h"
+#include "base/advice.h"
 
 #include "base/log.h"
 
@@ -59,7 +60,7 @@ static void barrier_lost(struct hd_biased *lock)
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	hd_warn("membarrier does not work any more (%m): locks are slower from now on");
+	hd_warn("membarrier does not work any more (%m): locks are slower from now on%s", hd_advice(errno));
 	lock->need = NEED_NONE;
 	while (nanosleep(&t, &t) < 0 && errno == EINTR)
 		continue;

@@ -46,11 +46,11 @@ static int key_file_check(int fd, const char **why)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode)) {
-		*why = "it is not a regular file";
+		*why = "it is not a regular file: name one that `heddle key` has made";
 		return -EACCES;
 	}
 	if (st.st_uid != geteuid()) {
-		*why = "it belongs to another user: give this process a copy of its own";
+		*why = "it belongs to another user: give the user of this process a copy of its own";
 		return -EACCES;
 	}
 	if (st.st_mode & 077) {
@@ -88,7 +88,11 @@ int hd_key_file_read(const char *path, uint8_t key[HD_KEY_SIZE], const char **wh
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0) {
 		rc = -errno;
-		*why = rc == -ENOENT ? "make it with `heddle key`, once, and copy it to each host" : "";
+		*why = rc == -ENOENT
+			       ? "it is not there: make it with `heddle key`, once, and copy it to each host"
+		       : rc == -EACCES
+			       ? "the user of this process may not open it: give him a copy of his own"
+			       : "";
 		return rc;
 	}
 	rc = key_file_load(fd, key, why);

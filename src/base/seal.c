@@ -77,8 +77,7 @@ int hd_sealer_open(const uint8_t id[HD_SEAL_ID], const struct hd_seal_module **m
 		return 0;
 	rc = hd_key_file_read(path, attr.key, &why);
 	if (rc < 0) {
-		hd_error("the key file %s cannot be used: %s%s%s", path, strerror(-rc), *why ? ": " : "",
-			 why);
+		hd_error("the key file %s cannot be used: %s", path, *why ? why : strerror(-rc));
 		return rc;
 	}
 	memcpy(attr.id, id, HD_SEAL_ID);

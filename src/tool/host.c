@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/advice.h"
 #include "base/config.h"
 #include "base/key_file.h"
 #include "engine/engine.h"
@@ -47,7 +48,8 @@ static bool describe_memory(char *note, size_t size)
 	int fd = memfd_create("heddle-info", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0)
-		snprintf(note, size, "no shared memory: memfd_create: %s", strerror(errno));
+		snprintf(note, size, "no shared memory: memfd_create: %s%s", strerror(errno),
+			 hd_advice(errno));
 	else
 		close(fd);
 	return fd >= 0;
@@ -61,7 +63,8 @@ static void describe_copies(char *note, size_t size)
 	if (!hd_config_bool(HD_SET_DIRECT_COPY))
 		snprintf(note, size, "no direct copies: HEDDLE_DIRECT_COPY is off");
 	else if (refused)
-		snprintf(note, size, "no direct copies: %s: %s", refused, strerror(error));
+		snprintf(note, size, "no direct copies: %s: %s%s", refused, strerror(error),
+			 hd_advice(error));
 	else if (scope >= 3)
 		snprintf(note, size, "no direct copies: kernel.yama.ptrace_scope is %d", scope);
 	else if (scope == 2)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/advice.h"
 #include "base/config.h"
 #include "tool/fronts.h"
 #include "tool/host.h"
@@ -413,12 +414,13 @@ static int info_show(void (*print)(const struct hd_host *host, const struct hd_s
 	hd_config_load();
 	int rc = hd_nodes_scan(&nodes);
 	if (rc)
-		hd_complain("cannot look for running programs: %s", strerror(-rc));
+		hd_complain("cannot look for running programs: %s%s", strerror(-rc),
+			    rc == -ENOENT ? ": mount /proc" : hd_advice(-rc));
 	hd_host_read(&host);
 	print(&host, &nodes);
 	hd_nodes_free(&nodes);
 	if (fflush(stdout) || ferror(stdout)) {
-		hd_complain("cannot write: %s", strerror(errno));
+		hd_complain("cannot write: %s%s", strerror(errno), hd_advice(errno));
 		return HD_EXIT_OWN_FAILURE;
 	}
 	return rc ? HD_EXIT_OWN_FAILURE : 0;
@@ -445,7 +447,7 @@ static int info_run(int argc, char **argv)
 		}
 	}
 	if (optind != argc) {
-		hd_complain("info takes no argument: %s", argv[optind]);
+		hd_complain("info takes options alone, not %s", argv[optind]);
 		return hd_usage_error("info");
 	}
 	return info_show(print);

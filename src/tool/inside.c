@@ -83,7 +83,7 @@ void hd_inside_read(struct hd_seen_node *node, const struct hd_node_page *page)
 	else if (hd_view_node(&reader, page->node_addr, &calls))
 		node->unseen = in.error == EPERM
 				       ? "the kernel does not let you read its memory: be its user, or root"
-				       : "its memory cannot be read";
+				       : "its memory cannot be read: it has perhaps just ended; try again";
 }
 
 void hd_inside_free(struct hd_seen_node *node)

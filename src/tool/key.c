@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* heddle key: a key for HEDDLE_KEY_FILE. */
+#include "base/advice.h"
 #include "base/key_file.h"
 #include "tool/tool.h"
 
@@ -45,7 +46,10 @@ static int run_key(int argc, char **argv)
 			"%s is there already: a key is not written over; remove it first if nobody needs it",
 			argv[optind]);
 	else if (rc < 0)
-		hd_complain("cannot make %s: %s", argv[optind], strerror(-rc));
+		hd_complain("cannot make %s: %s%s", argv[optind], strerror(-rc),
+			    rc == -ENOENT   ? ": make its folder first"
+			    : rc == -EACCES ? ": choose a folder that you may write in"
+					    : hd_advice(-rc));
 	return rc < 0 ? HD_EXIT_OWN_FAILURE : 0;
 }
 

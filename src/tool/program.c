@@ -177,12 +177,12 @@ const char *hd_program_obstacle(enum hd_program_kind kind)
 {
 	switch (kind) {
 	case HD_PROGRAM_STATIC:
-		return "is statically linked, so it cannot load Heddle";
+		return "is statically linked, so it cannot load Heddle: link it with the shared libraries";
 	case HD_PROGRAM_PRIVILEGED:
 		return "runs with more rights than yours (set-uid, set-gid or file capabilities), so the system keeps it "
-		       "from loading Heddle";
+		       "from loading Heddle: run a copy without these rights";
 	case HD_PROGRAM_FOREIGN:
-		return "is built for another kind of machine, so it cannot load Heddle";
+		return "is built for another kind of machine, so it cannot load Heddle: build it for this one";
 	case HD_PROGRAM_FITS:
 		break;
 	}

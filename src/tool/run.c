@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/advice.h"
 #include "base/config.h"
 #include "base/spelling.h"
 #include "tool/fronts.h"
@@ -75,7 +77,9 @@ static int take_named_setting(struct run_options *run, char *text)
 	char *equals = strchr(text, '=');
 
 	if (!equals) {
-		hd_complain("--set takes NAME=VALUE, not \"%s\"", text);
+		hd_complain(
+			"--set takes NAME=VALUE such as EAGER_SHM=64K, not \"%s\"; 'heddle info' lists all settings",
+			text);
 		return HD_EXIT_OWN_FAILURE;
 	}
 	*equals = '\0';
@@ -126,7 +130,9 @@ static int set_up_front(const struct hd_front *front, const struct run_options *
 	if (hd_front_find(front, folder, sizeof(folder))) {
 		if (front->optional)
 			return 0;
-		hd_complain("cannot find %s for %s programs; looked in %s", front->file, front->name, folder);
+		hd_complain(
+			"cannot find %s for %s programs; looked in %s: install Heddle whole, or use the heddle beside its libraries",
+			front->file, front->name, folder);
 		return -ENOENT;
 	}
 	return front->set_up(folder, &run->choice);
@@ -156,13 +162,27 @@ static void warn_of_obstacle(const char *path)
 		hd_complain("warning: %s %s", path, hd_program_lack(path));
 }
 
+static const char *run_advice(const char *path, int rc)
+{
+	struct stat st;
+
+	if (rc == -EISDIR)
+		return ": name a program in it";
+	if (rc == -EACCES && !stat(path, &st) && !(st.st_mode & 0111))
+		return ": chmod +x makes it a program";
+	return rc == -EACCES ? ": this user may not" : hd_advice(-rc);
+}
+
 static int exec_program(char **argv)
 {
 	char path[PATH_MAX];
 	int rc = hd_program_find(argv[0], path, sizeof(path));
 
 	if (rc == -ENOENT) {
-		hd_complain("%s: there is no such program", argv[0]);
+		hd_complain(strchr(argv[0], '/')
+				    ? "%s: there is no such program"
+				    : "%s: there is no such program in PATH: install it, or give its path",
+			    argv[0]);
 		return HD_EXIT_NOT_FOUND;
 	}
 	if (!rc) {
@@ -171,9 +191,11 @@ static int exec_program(char **argv)
 		rc = -errno;
 	}
 	if (rc == -ENOENT)
-		hd_complain("%s: the interpreter that it names is missing", path);
+		hd_complain(
+			"%s: the interpreter that it names is missing: see its first line, or 'readelf -l' of it",
+			path);
 	else
-		hd_complain("%s: cannot run it: %s", path, strerror(-rc));
+		hd_complain("%s: cannot run it: %s%s", path, strerror(-rc), run_advice(path, rc));
 	return HD_EXIT_CANNOT_RUN;
 }
 

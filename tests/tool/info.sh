@@ -47,8 +47,8 @@ check_output "with FI_ in front as well" 'FI_HEDDLE_EAGER_SMH is no setting: is 
 	env FI_HEDDLE_EAGER_SMH=1K "$heddle" info
 check_output "one that nobody knows" 'HEDDLE_HOME is no setting: the nearest is HEDDLE_' env HEDDLE_HOME=/ "$heddle" info
 check_output "once too" '^1$' env HEDDLE_HOME=/ sh -c "$heddle info 2>&1 >/dev/null | wc -l"
-check_output "an interface that there is not" 'HEDDLE_ADDR="eth77,lo": there is no interface eth77$' env HEDDLE_ADDR=eth77,lo "$heddle" info
-check_output "an address that there is not" 'this host has no address 192[.]0[.]2[.]251$' env HEDDLE_ADDR=lo,192.0.2.251 "$heddle" info
+check_output "an interface that there is not" 'HEDDLE_ADDR="eth77,lo": there is no interface eth77:' env HEDDLE_ADDR=eth77,lo "$heddle" info
+check_output "an address that there is not" 'this host has no address 192[.]0[.]2[.]251:' env HEDDLE_ADDR=lo,192.0.2.251 "$heddle" info
 check_output "a text is shown with an example" 'Takes a text such as 10[.]1[.]0[.]0/16[.]' "$heddle" info
 check_output "a transport that is not used is off" '^  shm +off' env HEDDLE_TRANSPORT=tcp "$heddle" info
 check_output "says why there are no direct copies" 'shm.*HEDDLE_DIRECT_COPY is off' env HEDDLE_DIRECT_COPY=no "$heddle" info

@@ -268,7 +268,7 @@ static int open_by_hash(struct hd_node *node, const struct hd_service_attr *attr
 	if (rc == -EADDRINUSE)
 		HD_LOG_EVERY_MS(
 			1000, HD_LOG_ERROR,
-			"no TCP port free for service %llu of space 0x%x: widen HEDDLE_CM_PORTS, on all hosts",
+			"no TCP port free for service %llu of space 0x%x: widen HEDDLE_CM_PORTS, to the same on all hosts",
 			(unsigned long long)attr->number, attr->space);
 	return rc;
 }

@@ -61,7 +61,7 @@ void hd_conn_post(struct hd_conn *c, uint32_t code, int err, const struct hd_pri
 				    .len = priv ? priv->len : 0 };
 
 	if (c->ep->evq && hd_evq_post_of(c->ep->evq, &e, &c->node) < 0)
-		hd_warn("an event of a connection is lost: the program has not read its event queue or channel in time, or there is no memory");
+		hd_warn("an event of a connection is lost: there is no memory for it, or the program does not read its event queue or channel: read it in time");
 }
 
 void hd_conn_unfollow(struct hd_conn *c)

@@ -5,6 +5,7 @@
  * when it does not, the thread makes progress itself, and when nothing happens it sleeps, armed and untimed, until a peer wakes it
  * or the program polls again.
  */
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/core/core.h"
@@ -260,6 +261,13 @@ int hd_auto_start(struct hd_node *node)
 	int rc = hd_thread_start(&hd_core(node)->worker.thread, auto_run, node);
 
 	hd_core(node)->worker.runs = rc == 0;
+	if (rc)
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_ERROR, "no thread for automatic progress (pthread_create): %s%s",
+			strerror(-rc),
+			rc == -EAGAIN
+				? ": raise the limit of threads (ulimit -u, the pids limit of its container)"
+				: hd_advice(-rc));
 	return rc;
 }
 

@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "engine/core/core.h"
 #include "engine/event/event.h"
+#include "engine/event/waiters.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@ int hd_channel_open(struct hd_node *node, struct hd_channel **out)
 		return -ENOMEM;
 	ch->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (ch->fd < 0) {
-		int rc = -errno;
+		int rc = hd_fds_missing("a completion channel", -errno);
 
 		free(ch);
 		return rc;

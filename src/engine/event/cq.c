@@ -189,7 +189,7 @@ struct hd_overflow *hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e)
 	if (!o) {
 		HD_LOG_EVERY_MS(
 			1000, HD_LOG_ERROR,
-			"no memory for a completion that its queue of %u entries has no room for: lost",
+			"a completion is lost: its queue of %u entries is full, and there is no memory: open it with more, or read it in time",
 			cq->r.mask + 1);
 		return NULL;
 	}

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Event queues: their life, and the events in them. Nodes and sleeping are in evq_nodes.c. */
 #include "engine/event/event.h"
+#include "engine/event/waiters.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@ static int fds_open(struct hd_evq *evq)
 	evq->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (evq->wake_fd < 0 || evq->epoll_fd < 0 ||
 	    epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, evq->wake_fd, &ev) < 0)
-		return -errno;
+		return hd_fds_missing("an event queue", -errno);
 	return 0;
 }
 

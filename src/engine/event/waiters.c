@@ -4,11 +4,14 @@
 #include "engine/core/core.h"
 #include "engine/event/event.h"
 
+#include "base/advice.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -17,6 +20,13 @@
 #define HOLD_TURNS 16 /* turns of a waiter that makes progress, after which others may have the lock */
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------------- */
+
+int hd_fds_missing(const char *what, int rc)
+{
+	HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "%s cannot be waited for (eventfd, epoll): %s%s", what,
+			strerror(-rc), hd_advice(-rc));
+	return rc;
+}
 
 static int make_eventfd(_Atomic int *fd)
 {
@@ -40,11 +50,11 @@ static int make_fds(struct hd_waiters *w)
 		return 0;
 	rc = make_eventfd(&w->wake_fd);
 	if (rc)
-		return rc;
+		return hd_fds_missing("a completion queue or counter", rc);
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (w->epoll_fd < 0 || epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, hd_core(w->node)->epoll_fd, &node) < 0 ||
 	    epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->wake_fd, &own) < 0) {
-		rc = -errno;
+		rc = hd_fds_missing("a completion queue or counter", -errno);
 		hd_waiters_fini(w);
 	}
 	return rc;

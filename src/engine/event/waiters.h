@@ -51,6 +51,9 @@ void hd_waiters_fini(struct hd_waiters *w);
 /* hd_waiters_fd: the descriptor that programs poll, made where it is not there yet; -EMFILE. */
 int hd_waiters_fd(struct hd_waiters *w);
 
+/* hd_fds_missing says that something cannot be slept on for want of descriptors, and returns rc, a negative errno. Any thread. */
+int hd_fds_missing(const char *what, int rc);
+
 /* hd_waiters_wait: as hd_cq_wait. Takes the node's lock itself and calls ready with it held. */
 int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int timeout_ms);
 void hd_waiters_signal(struct hd_waiters *w);

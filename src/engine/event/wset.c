@@ -48,7 +48,7 @@ int hd_wset_open(struct hd_wset **out)
 	set->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	set->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (set->epoll_fd < 0 || set->wake_fd < 0)
-		rc = -errno;
+		rc = hd_fds_missing("a wait set", -errno);
 	else
 		rc = hd_wset_watch(set, EPOLL_CTL_ADD, set->wake_fd);
 	if (rc) {

@@ -187,7 +187,7 @@ static bool gives_way(struct hd_share *old)
 	HD_LOG_EVERY_MS(
 		1000, HD_LOG_WARN,
 		"messages of a peer that is gone have waited for more than %u ms and are dropped: others come, and "
-		"HEDDLE_UNEXPECTED_MAX is spent",
+		"HEDDLE_UNEXPECTED_MAX is spent: raise it, or post receives in time",
 		(unsigned)(ns / HD_NS_PER_MS));
 	links->observers->forgo(old);
 	return true;

@@ -358,7 +358,8 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	if (!peer)
 		peer = hd_peer_make(node, &h->id, link);
 	if (!peer) {
-		hd_link_down(link, -ENOBUFS, "no room for another peer");
+		hd_link_down(link, -ENOBUFS,
+			     "no room for another peer: raise HEDDLE_UNEXPECTED_MAX or ulimit -n");
 		return -ENOBUFS;
 	}
 	greeting_drop(peer); /* their call, or one of ours that they have lost */
@@ -524,7 +525,7 @@ static void joining_fallen(struct hd_peer *peer, int err)
 static const char *hello_fault(const struct hd_hello *h)
 {
 	if (h->magic != HD_WIRE_MAGIC)
-		return "that is not a Heddle node";
+		return "that is not a Heddle node: see address and port";
 	if (h->version != HD_WIRE_VERSION)
 		return "it speaks another version of the protocol: use the same Heddle on both ends";
 	if (h->addr_count > HD_HELLO_ADDRS || h->advert_len > HD_HELLO_ADVERT || h->window > INT32_MAX)

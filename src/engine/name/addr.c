@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Addresses: those of this host, those that endpoints listen on (HEDDLE_ADDR), and who may come (HEDDLE_ALLOW). */
+#include "base/advice.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/sockaddr.h"
@@ -206,14 +207,17 @@ bool hd_allowed(struct hd_node *node, const struct sockaddr *from)
 	return false;
 }
 
-static bool rule_parse(char *text, struct hd_allow_rule *rule)
+static bool rule_parse(const char *word, struct hd_allow_rule *rule)
 {
-	char *slash = strchr(text, '/'), *end;
+	char text[INET6_ADDRSTRLEN + sizeof("/128")], *slash, *end;
 	struct in6_addr in6;
 	struct in_addr in;
 	long bits;
 	int most;
 
+	if (snprintf(text, sizeof(text), "%s", word) >= (int)sizeof(text))
+		return false;
+	slash = strchr(text, '/');
 	if (slash)
 		*slash++ = '\0';
 	if (inet_pton(AF_INET, text, &in) == 1) {
@@ -330,7 +334,19 @@ static void check_wanted(const char *list, const struct ifaddrs *all)
 			explain_word(word, why, sizeof(why));
 	}
 	if (*why)
-		HD_LOG_EVERY_MS(60000, HD_LOG_WARN, "HEDDLE_ADDR=\"%s\": %s", list, why);
+		HD_LOG_EVERY_MS(60000, HD_LOG_WARN,
+				"HEDDLE_ADDR=\"%s\": %s: `ip address` lists what there is", list, why);
+}
+
+/* As getifaddrs(3); keeps errno. */
+static int list_interfaces(struct ifaddrs **all)
+{
+	if (!getifaddrs(all))
+		return 0;
+	HD_LOG_EVERY_MS(1000, HD_LOG_ERROR,
+			"the addresses of this host cannot be read (getifaddrs, over a netlink socket): %m%s",
+			hd_advice(errno));
+	return -1;
 }
 
 /* Best first: IPv4, then IPv6; loopback behind both. Link-local addresses name nothing beyond their interface: left out. */
@@ -381,7 +397,7 @@ int hd_own_addresses(struct hd_own_address *out, int max)
 
 	hd_config_load();
 	list = hd_config_str(HD_SET_ADDR);
-	if (getifaddrs(&all) < 0)
+	if (list_interfaces(&all))
 		return -errno;
 	for (int r = 0; r < 4; r++)
 		for (i = all; i; i = i->ifa_next)
@@ -400,7 +416,7 @@ int hd_addr_init(struct hd_node *node)
 
 	if (rc)
 		return rc;
-	if (getifaddrs(&all) < 0)
+	if (list_interfaces(&all))
 		return -errno;
 	for (int r = 0; r < 4 && !rc; r++)
 		for (i = all; i && !rc; i = i->ifa_next) {
@@ -416,7 +432,8 @@ int hd_addr_init(struct hd_node *node)
 	if (!rc && !hd_names(node)->addr_count) {
 		HD_LOG_EVERY_MS(
 			1000, HD_LOG_ERROR,
-			"HEDDLE_ADDR=\"%s\" names no address of this host that is up: see `ip address`",
+			*list ? "HEDDLE_ADDR=\"%s\" names no address of this host that is up: see `ip address`"
+			      : "this host has no address that is up%s: bring an interface up, `ip link set lo up` will do",
 			list);
 		return -EADDRNOTAVAIL;
 	}

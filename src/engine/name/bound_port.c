@@ -125,7 +125,7 @@ static int listen_somewhere(struct hd_bound_port *bound, const struct sockaddr *
 	if (rc == -EADDRINUSE && !wished)
 		HD_LOG_EVERY_MS(
 			1000, HD_LOG_ERROR,
-			"no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them",
+			"no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them, as `ss -tlnp` shows",
 			range.first, range.last);
 	return rc;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The page that a node shows to its peers and to `heddle info`; see node_page.h. */
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memfd.h"
@@ -84,8 +85,8 @@ static int page_keep(struct hd_node *node, int error)
 		return -errno;
 	hd_core_show(node, at);
 	if (!atomic_exchange(&said, true))
-		hd_warn("no shared memory: memfd_create: %s; `heddle info` does not show this program",
-			strerror(error));
+		hd_warn("no shared memory: memfd_create: %s%s; without it TCP alone, and `heddle info` does not show this program",
+			strerror(error), hd_advice(error));
 	return 0;
 }
 

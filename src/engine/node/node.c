@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Nodes: what a front opens, put together of what the rooms have, and taken apart. */
 #include "engine/node/node.h"
+#include "base/advice.h"
 #include "base/config.h"
 #include "base/guard.h"
 #include "base/log.h"
@@ -34,8 +35,8 @@ static int ports_open(struct hd_node *node)
 			return rc;
 		}
 		if (rc < 0 && rc != -EOPNOTSUPP)
-			hd_warn("transport %s cannot be opened: %s; going without it", hd_transports[i]->name,
-				strerror(-rc));
+			hd_warn("transport %s cannot be opened: %s%s; going without it",
+				hd_transports[i]->name, strerror(-rc), hd_advice(-rc));
 		else if (!rc)
 			hd_core_port(node, port);
 	}
@@ -74,28 +75,44 @@ static void rooms_fini(struct hd_node *node)
 static const struct node_part {
 	int (*open)(struct hd_node *node);
 	void (*close)(struct hd_node *node);
+	const char *what; /* it needs, to say so; NULL: it says itself what is wrong */
 } parts[] = {
 	{ .close = rooms_fini },
-	{ .open = hd_page_open, .close = hd_page_close },
-	{ .open = hd_core_open, .close = hd_core_close },
+	{ .open = hd_page_open,
+	  .close = hd_page_close,
+	  .what = "the page that others see of it (mmap, getrandom)" },
+	{ .open = hd_core_open,
+	  .close = hd_core_close,
+	  .what = "what it sleeps on (epoll, eventfd, timerfd)" },
 	{ .open = hd_addr_init, .close = hd_addr_fini },
-	{ .open = hd_events_open, .close = hd_events_close },
-	{ .open = hd_links_open, .close = hd_links_close },
-	{ .open = hd_xfers_open, .close = hd_xfers_close },
+	{ .open = hd_events_open,
+	  .close = hd_events_close,
+	  .what = "its first completion queue (eventfd, epoll)" },
+	{ .open = hd_links_open, .close = hd_links_close, .what = "a random number (getrandom)" },
+	{ .open = hd_xfers_open, .close = hd_xfers_close, .what = "memory" },
 	{ .close = hd_keys_close },
 	{ .close = hd_dests_close },
 	{ .open = ports_open, .close = ports_close },
 };
 #define PARTS ((int)(sizeof(parts) / sizeof(parts[0])))
 
+static void cannot_open(const char *what, int rc)
+{
+	HD_LOG_EVERY_MS(1000, HD_LOG_ERROR, "a node cannot be opened for want of %s: %s%s", what,
+			strerror(-rc), hd_advice(-rc));
+}
+
 static int parts_open(struct hd_node *node)
 {
-	int rc = 0;
+	for (int i = 0; i < PARTS; i++) {
+		int rc = parts[i].open ? parts[i].open(node) : 0;
 
-	for (int i = 0; i < PARTS && !rc; i++)
-		if (parts[i].open)
-			rc = parts[i].open(node);
-	return rc;
+		if (rc && parts[i].what)
+			cannot_open(parts[i].what, rc);
+		if (rc)
+			return rc;
+	}
+	return 0;
 }
 
 static void node_free(struct hd_node *node)
@@ -131,10 +148,6 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 	if (!rc && attr->auto_progress)
 		rc = hd_auto_start(node);
 	if (rc) {
-		if (rc == -EMFILE)
-			HD_LOG_EVERY_MS(
-				1000, HD_LOG_ERROR,
-				"no descriptors left to open a node: raise the limit with `ulimit -n`");
 		node_free(node);
 		return rc;
 	}

@@ -7,6 +7,7 @@
 #include "front/ofi/cm.h"
 #include "front/ofi/ctx.h"
 
+#include "base/advice.h"
 #include "base/log.h"
 #include "front/ofi/auth.h"
 #include "front/ofi/buffered.h"
@@ -292,17 +293,19 @@ void hd_fi_ep_recount(struct hd_fi_ep *ep)
 }
 
 /* What a user can do about it. */
-static const char *address_advice(int rc)
+static const char *address_advice(const struct hd_fi_ep *ep, int rc)
 {
 	switch (rc) {
 	case -FI_EADDRINUSE:
+		if (!ep->attr.has_addr || !ep->attr.addr.in.sin_port)
+			return ""; /* of HEDDLE_PORTS, and the engine has said so; the port of IPv6 stands at the same place */
 		return ": another program has that port, as `ss -tlnp` shows; ask for port 0, which is any that is free";
 	case -FI_EADDRNOTAVAIL:
 		return ": this host has no such address that is up, see `ip address`";
 	case -FI_EACCES:
-		return ": ports below 1024 are for root";
+		return ": ports below 1024 are for root: choose others, and see HEDDLE_PORTS";
 	default:
-		return "";
+		return hd_advice(-rc);
 	}
 }
 
@@ -328,7 +331,8 @@ static int ep_enable(struct hd_fi_ep *ep)
 
 		if (ep->attr.has_addr)
 			hd_fi_addr_text(&ep->attr.addr, text, sizeof(text));
-		hd_warn("cannot enable an endpoint at %s: %s%s", text, fi_strerror(-rc), address_advice(rc));
+		hd_warn("cannot enable an endpoint at %s: %s%s", text, fi_strerror(-rc),
+			address_advice(ep, rc));
 	}
 	return rc;
 }

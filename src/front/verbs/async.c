@@ -29,7 +29,9 @@ void hv_event_post(struct hv_context *ctx, const struct ibv_async_event *event,
 	struct hv_event *e = calloc(1, sizeof(*e));
 
 	if (!e) {
-		hd_error("no memory for an asynchronous event of type %d: lost", (int)event->event_type);
+		hd_error(
+			"an asynchronous event of type %d is lost: no memory: give this process more (ulimit -v, the limit of its container)",
+			(int)event->event_type);
 		return;
 	}
 	e->event = *event;

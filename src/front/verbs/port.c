@@ -77,16 +77,21 @@ static void load_lid(const struct hd_own_address *a, int count, struct hv_port *
 	uint32_t host;
 
 	if (chosen && !parse_subnet(setting, &port->ip, &port->mask)) {
-		hd_warn("HEDDLE_LID_SUBNET: \"%s\" is no IPv4 subnet such as 10.1.0.0/16; taking that of the first address",
+		HD_LOG_EVERY_MS(
+			60000, HD_LOG_WARN,
+			"HEDDLE_LID_SUBNET: \"%s\" is no IPv4 subnet such as 10.1.0.0/16; taking that of the first address",
 			setting);
 		chosen = false;
 	}
 	own = port_pick(a, count, chosen, port);
 	if (!own) {
 		port->ip = port->mask = 0;
-		HD_LOG_EVERY_MS(60000, HD_LOG_WARN, "heddle0 is down: %s no IPv4 address%s%s",
-				*hd_config_str(HD_SET_ADDR) ? "HEDDLE_ADDR chooses" : "this host has",
-				chosen ? " in " : "", chosen ? setting : "");
+		HD_LOG_EVERY_MS(
+			60000, HD_LOG_WARN,
+			"heddle0 is down: %s no IPv4 address%s%s: set %s to one of `heddle info`, or use heddle1",
+			*hd_config_str(HD_SET_ADDR) ? "HEDDLE_ADDR chooses" : "this host has",
+			chosen ? " in HEDDLE_LID_SUBNET=" : "", chosen ? setting : "",
+			chosen ? "it" : "HEDDLE_ADDR");
 		return;
 	}
 	port_ip_of(own, &port->ip);
@@ -96,7 +101,7 @@ static void load_lid(const struct hd_own_address *a, int count, struct hv_port *
 	if (host < 1 || host > HV_LID_LAST) {
 		HD_LOG_EVERY_MS(
 			60000, HD_LOG_WARN,
-			"heddle0 is down: number %u of its subnet is no LID (1 to %u): set HEDDLE_LID_SUBNET",
+			"heddle0 is down: number %u of its subnet is no LID (1 to %u): set HEDDLE_LID_SUBNET to a smaller one, or use heddle1",
 			host, HV_LID_LAST);
 		return;
 	}

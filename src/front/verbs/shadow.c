@@ -264,7 +264,7 @@ int hv_shadow_path(const char *path, char *out, size_t size)
 	if (rc) {
 		HD_LOG_EVERY_MS(
 			60000, HD_LOG_WARN,
-			"the folder %s cannot be shown: no place for it in XDG_RUNTIME_DIR, /dev/shm or /tmp: %s",
+			"the folder %s cannot be shown: no place for it in XDG_RUNTIME_DIR, /dev/shm or /tmp: %s: make one of them writable",
 			path, strerror(-rc));
 		return rc;
 	}

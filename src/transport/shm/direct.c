@@ -214,7 +214,7 @@ static void settle_complain(struct hd_shm_port *port, uint32_t row, pid_t pid)
 	} else if (now - port->held_since > HELD_NS) {
 		HD_LOG_EVERY_MS(
 			1000, HD_LOG_WARN,
-			"process %d has been stopped in the middle of a copy from or to a region that is to be closed: it stays until that goes on or is dead",
+			"process %d has been stopped in the middle of a copy from or to a region that is to be closed: it stays until that goes on or is dead: kill -CONT it, or end it",
 			(int)pid);
 	}
 }
@@ -273,7 +273,8 @@ void hd_shm_direct_shut(struct hd_shm_link *l)
 		return;
 	late = malloc(sizeof(*late));
 	if (!late) {
-		hd_warn("no memory to remember that process %d still copies", (int)l->peer.pid);
+		hd_warn("no memory to remember that process %d still copies: give this process more (ulimit -v, the limit of its container)",
+			(int)l->peer.pid);
 		return;
 	}
 	*late = (struct hd_shm_late){ .mem = l->mem, .other = l->other };

@@ -46,7 +46,7 @@ void hd_shm_fetch_complain(struct hd_shm_link *l)
 	else if (now - l->copying.kept_since > KEPT_NS)
 		HD_LOG_EVERY_MS(
 			10000, HD_LOG_WARN,
-			"process %d has been stopped in the middle of a copy to this process: the memory is kept until it goes on or is dead",
+			"process %d has been stopped in the middle of a copy to this process: the memory is kept until it goes on or is dead: kill -CONT it, or end it",
 			(int)l->peer.pid);
 }
 

@@ -6,6 +6,7 @@
  */
 #include "transport/shm/shm.h"
 
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include <sys/epoll.h>
@@ -27,8 +28,7 @@ static void on_join_timer(struct hd_timer *timer)
 /* Who waits at the join socket cannot be let in now; without a pause the node could not sleep any more. */
 static void join_pause(struct hd_shm_port *port)
 {
-	HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "cannot accept a connection of this host: %m%s",
-			errno == EMFILE ? ": raise the limit of open files (ulimit -n)" : "");
+	HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "cannot accept a connection of this host: %m%s", hd_advice(errno));
 	hd_watch_events(port->base.node, &port->join_watch, 0);
 	hd_timer_set(port->base.node, &port->join_timer, PAUSE_NS);
 }
@@ -84,8 +84,8 @@ int hd_shm_join_open(struct hd_shm_port *port)
 	fd = hd_shm_join_socket();
 	err = fd < 0 ? fd : join_listen(port, fd);
 	if (err) {
-		hd_warn("no shared memory: cannot listen on a UNIX socket: %s; going on over TCP",
-			strerror(-err));
+		hd_warn("no shared memory: cannot listen on a UNIX socket: %s%s; going on over TCP",
+			strerror(-err), hd_advice(-err));
 		if (fd >= 0)
 			close(fd);
 	}

@@ -70,8 +70,8 @@ static void say_direct(struct hd_shm_link *l, enum hd_shm_direct what, int error
 
 void hd_shm_refused(struct hd_shm_link *l, int error)
 {
-	hd_info("process %d: no direct copies: %s: messages go through the ring", (int)l->peer.pid,
-		strerror(error));
+	hd_info("process %d: no direct copies: %s: messages go through the ring; `heddle info` says what is allowed here",
+		(int)l->peer.pid, strerror(error));
 	say_direct(l, HD_SHM_DIRECT_REFUSED, error);
 }
 

@@ -18,6 +18,7 @@
  */
 #include "transport/shm/shm.h"
 
+#include "base/advice.h"
 #include "base/log.h"
 
 #include <linux/membarrier.h>
@@ -47,7 +48,8 @@ bool hd_shm_barrier(void)
 	if (wake_membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0)
 		return true;
 	HD_LOG_EVERY_MS(60000, HD_LOG_WARN,
-			"membarrier does not work any more (%m): waiting keeps a processor busy");
+			"membarrier does not work any more (%m): waiting keeps a processor busy%s",
+			hd_advice(errno));
 	return false;
 }
 
@@ -62,5 +64,6 @@ void hd_shm_wake(struct hd_shm_link *link, uint32_t epoch)
 		n = write(link->peer.wake, &one, sizeof(one));
 	} while (n < 0 && errno == EINTR);
 	if (n < 0 && errno != EAGAIN)
-		HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "cannot wake process %d: %m", (int)link->peer.pid);
+		HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "cannot wake process %d: %m%s", (int)link->peer.pid,
+				hd_advice(errno));
 }

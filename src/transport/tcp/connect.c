@@ -14,7 +14,9 @@ static void connect_expired(struct hd_timer *timer)
 {
 	struct hd_tcp_link *l = (struct hd_tcp_link *)((char *)timer - offsetof(struct hd_tcp_link, timer));
 
-	hd_tcp_link_down(l, -ETIMEDOUT, "no answer within HEDDLE_CONNECT_TIMEOUT");
+	hd_tcp_link_down(
+		l, -ETIMEDOUT,
+		"no answer within HEDDLE_CONNECT_TIMEOUT: is that host up, and does its firewall let HEDDLE_PORTS in?");
 }
 
 static int socket_error(int fd)
@@ -48,7 +50,9 @@ void hd_tcp_connected(struct hd_tcp_link *l)
 			err = hd_seal_begin(l, true);
 	}
 	if (err < 0)
-		hd_tcp_link_down(l, err, "cannot connect");
+		hd_tcp_link_down(l, err,
+				 err == -ECONNREFUSED ? "nobody listens there: start the other program first"
+						      : NULL);
 }
 
 /* A socket on its way to this address, or a negative errno. *now: it is there already. */

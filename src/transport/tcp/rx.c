@@ -217,9 +217,9 @@ static const char *what_broke(int err)
 {
 	switch (err) {
 	case -ETIMEDOUT:
-		return "the other end does not answer (HEDDLE_PEER_TIMEOUT, HEDDLE_KEEPALIVE)";
+		return "the other end does not answer within HEDDLE_PEER_TIMEOUT: is it up?";
 	case -EBADMSG:
-		return "what comes has not been sealed with our key, or was changed on its way";
+		return "what comes has not been sealed with our key, or was changed on its way: give both ends the same HEDDLE_KEY_FILE";
 	case -ECONNRESET:
 		return "reset by the other end";
 	default:

@@ -30,8 +30,9 @@ static void shake_expired(struct hd_timer *timer)
 {
 	struct hd_tcp_link *l = hd_container(timer, struct hd_tcp_link, timer);
 
-	hd_tcp_link_down(l, -ETIMEDOUT,
-			 "the other end does not show that it has our key within HEDDLE_CONNECT_TIMEOUT");
+	hd_tcp_link_down(
+		l, -ETIMEDOUT,
+		"the other end does not show that it has our key within HEDDLE_CONNECT_TIMEOUT: give both ends the same HEDDLE_KEY_FILE");
 }
 
 int hd_seal_begin(struct hd_tcp_link *l, bool calls)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Sockets: options and addresses. */
+#include "base/advice.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/socket.h"
@@ -152,14 +153,5 @@ bool hd_tcp_sock_to_self(int fd)
 
 void hd_tcp_no_descriptors(int err, const char *doing)
 {
-	if (err == EMFILE)
-		HD_LOG_EVERY_MS(
-			10000, HD_LOG_WARN,
-			"%s: this process has no descriptors left; raise its limit (ulimit -n, LimitNOFILE)",
-			doing);
-	else if (err == ENFILE)
-		HD_LOG_EVERY_MS(10000, HD_LOG_WARN,
-				"%s: the host has no descriptors left; raise sysctl fs.file-max", doing);
-	else
-		HD_LOG_EVERY_MS(10000, HD_LOG_WARN, "%s: %s", doing, strerror(err));
+	HD_LOG_EVERY_MS(10000, HD_LOG_WARN, "%s: %s%s", doing, strerror(err), hd_advice(err));
 }

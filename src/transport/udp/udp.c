@@ -5,6 +5,7 @@
  * process or one host need no care of ours. The kernel loops datagrams back to members here, the sender among them. Datagrams
  * stay in their subnet (TTL 1); those longer than the way's MTU are cut and put together by IP. With a key file each is sealed (base/seal.h).
  */
+#include "base/advice.h"
 #include "base/log.h"
 #include "base/seal.h"
 #include "base/sockaddr.h"
@@ -237,7 +238,7 @@ static bool take_one(struct udp_cast *c)
 	    msg.msg_flags & MSG_TRUNC) {
 		HD_LOG_EVERY_MS(
 			1000, HD_LOG_WARN,
-			"a datagram to a group is none of ours: another program uses the address, or another version of Heddle");
+			"a datagram to a group is none of ours: another program uses the address and port, or another version of Heddle: HEDDLE_GROUP_PORT chooses another port, on all hosts");
 		return true;
 	}
 	memcpy(&head, c->buf, sizeof(head));
@@ -419,7 +420,11 @@ static int udp_cast(struct hd_cast *cast, const struct hd_cast_head *head, const
 		return 0;
 	if (errno == EFAULT)
 		return -EFAULT;
-	HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "a datagram to a group is lost: %s", strerror(errno));
+	HD_LOG_EVERY_MS(
+		1000, HD_LOG_WARN, "a datagram to a group is lost: %s%s", strerror(errno),
+		errno == ENETUNREACH
+			? ": that interface has no route for groups (`ip route add 224.0.0.0/4 dev …`)"
+			: hd_advice(errno));
 	return 0;
 }
 

@@ -7,6 +7,7 @@
  * and O_EXCL ask for. Nobody else can name it.
  */
 #include "front/verbs/xrc/xrc.h"
+#include "base/advice.h"
 #include "base/log.h"
 #include "front/verbs/ops.h"
 
@@ -66,7 +67,8 @@ static int xrc_secret_make(void *arg)
 static int xrc_secret_alone(int oflags, uint64_t *number)
 {
 	HD_LOG_EVERY_MS(1000, HD_LOG_WARN,
-			"no file in memory (memfd_create): an XRC domain is for one context alone");
+			"no file in memory (memfd_create): an XRC domain is for one context alone%s",
+			hd_advice(EPERM));
 	if (!(oflags & O_CREAT))
 		return EAGAIN;
 	return getrandom(number, sizeof(*number), 0) == sizeof(*number) ? 0 : EIO;

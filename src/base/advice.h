@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+#ifndef HEDDLE_BASE_ADVICE_H
+#define HEDDLE_BASE_ADVICE_H
+
+/*
+ * hd_advice returns what a user can do about a system call that has failed with this error, such as ": raise the limit of open files
+ * (ulimit -n)", to be written behind strerror(); "" where nothing can be said in general. Static storage; any thread.
+ */
+const char *hd_advice(int error);
+
+#endif

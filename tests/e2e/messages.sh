@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# SPDX-FileCopyrightText: 2026 The Heddle authors
+#
+# Each message that a user can cause with the command line, the environment or files says what to do next: a row of these tables provokes one, and has the
+# words that tell it. HD_BUILD is the build folder.
+# shellcheck disable=SC2016 # what the shell of a row expands
+set -uo pipefail
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=tests/tap.sh
+. ../tap.sh
+
+export B=${HD_BUILD:?the build folder} S=$tap_scratch
+export P=$B/tests/e2e/e2e-peer W=$B/tests/e2e/without FI_PROVIDER_PATH=$B FI_PROVIDER=heddle # others look at the processor for seconds
+unset HEDDLE_TRANSPORT HEDDLE_LOG HEDDLE_ADDR HEDDLE_PORTS HEDDLE_KEY_FILE LD_PRELOAD
+heddle() { timeout 20 "$B/heddle" "$@"; }
+serve() { timeout 20 env "$@" "$P" serve; }
+bare() { timeout 20 setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; } # another user
+export -f heddle serve bare
+
+# rows: lines of "what is wrong | the words that are looked for | a command"
+rows() {
+	local name words command
+	while IFS='|' read -r name words command; do
+		[ -z "$name" ] || check_output "${name% }" "$(sed 's/^ //; s/ $//' <<<"$words")" bash -c "$command"
+	done
+}
+
+printf '#!/bin/sh\n' >"$S/no-program"
+printf '#!/nonexistent/interpreter\n' >"$S/no-interpreter"
+chmod +x "$S/no-interpreter"
+mkdir -p "$S/bare" "$S/a:b" "$S/a b/preload"
+for folder in bare a:b "a b"; do cp "$B/heddle" "$S/$folder"; done
+touch "$S/a:b/libheddle-fi.so" "$S/a b/libheddle-fi.so" "$S/a b/preload/libheddle-verbs.so"
+
+# The command.
+rows <<'END'
+no command | a command is missing | heddle
+an unknown command | no command .rum.; there are .run., .info. and .key. | heddle rum
+an unknown command to help with | no command .rum.; there are .run., .info. and .key. | heddle help rum
+an unknown option | --foo | heddle --foo
+with where to look | ^Try .heddle --help.[.]$ | heddle --foo
+an unknown option of run | ^Try .heddle run --help.[.]$ | heddle run -Z true
+an option without its value | option --set needs a value | heddle run --set
+a value where none belongs | a value where none belongs: --verbose=3 | heddle run --verbose=3 true
+no program | which program[?] | heddle run
+a setting without a value | takes NAME=VALUE such as EAGER_SHM=64K.* .heddle info. lists all | heddle run -s FOO true
+an unknown setting | no setting NONSENSE: .heddle info. lists all | heddle run -s NONSENSE=1 true
+a misspelt setting | is it HEDDLE_TRANSPORT[?] | heddle run -s TRANSPROT=shm true
+an unknown transport | it takes one of auto, shm, tcp | heddle run -t udp true
+a number that is none | it takes a size in bytes, or with K, M or G, from 0 to 1G | heddle run -s EAGER_SHM=abc true
+a program that is not in PATH | no such program in PATH: install it, or give its path | heddle run no-such-program
+a path to nothing | /nonexistent/program: there is no such program | heddle run /nonexistent/program
+a file that is no program | chmod [+]x makes it a program | heddle run "$S/no-program"
+a folder | name a program in it | heddle run "$S"
+a missing interpreter | the interpreter that it names is missing: see its first line | heddle run "$S/no-interpreter"
+no libraries | looked in .*: install Heddle whole | "$S/bare/heddle" run true
+a folder with a colon | has a colon in its name: .* install Heddle somewhere else | "$S/a:b/heddle" run true
+a folder with a space | has a colon or a space in its name: .* install Heddle somewhere else | "$S/a b/heddle" run true
+an argument to info | ^heddle: info takes options alone, not foo | heddle info foo
+a full disk | cannot write: No space left on device: make room there | heddle info >/dev/full
+no file for a key | say in which file the key shall be | heddle key
+two files for a key | one file is enough | heddle key a b
+a key that is there | a key is not written over; remove it first | touch "$S/there"; heddle key "$S/there"
+a folder that is not there | make its folder first | heddle key "$S/none/key"
+END
+
+# Settings and files.
+heddle key "$S/open" && chmod 644 "$S/open"
+: >"$S/empty" && chmod 600 "$S/empty"
+mkdir -p "$S/part" && cp "$B/libheddle-fi.so" "$S/part" && heddle key "$S/key"
+rows <<'END'
+a value that is not understood | HEDDLE_EAGER_SHM="abc" is not understood: it takes a size in bytes.* using the default, 32K | HEDDLE_EAGER_SHM=abc heddle info
+a variable that is no setting | HEDDLE_TRANSPROT is no setting: is it HEDDLE_TRANSPORT[?] | HEDDLE_TRANSPROT=shm heddle info
+one that is like none | HEDDLE_NONSENSE is no setting: .* .heddle info. lists all | HEDDLE_NONSENSE=1 heddle info
+a subnet that is none | HEDDLE_ALLOW: "10.0.0.0/99" is no subnet such as 10.0.0.0/8 | HEDDLE_ALLOW=10.0.0.0/99 heddle info
+a very long one | HEDDLE_ALLOW: "0{100,}" is no subnet | HEDDLE_ALLOW=$(printf %0200d 0) heddle info
+an interface that is not there | there is no interface nix0: .ip address. lists what there is | HEDDLE_ADDR=nix0,lo heddle info
+it alone | names no address of this host that is up: see .ip address. | HEDDLE_ADDR=nix0 heddle info
+an address of another host | this host has no address 203.0.113.7: .ip address. lists | HEDDLE_ADDR=203.0.113.7,lo heddle info
+no key file | it is not there: make it with .heddle key., once, and copy it to each host | HEDDLE_KEY_FILE=$S/none heddle info
+a folder for a key | it is not a regular file: name one that .heddle key. has made | HEDDLE_KEY_FILE=$S heddle info
+an empty key file | there is no key in it: make one with .heddle key. | HEDDLE_KEY_FILE=$S/empty heddle info
+a key that others may open | others may open it: chmod 600 | serve HEDDLE_KEY_FILE=$S/open
+info with a key that cannot be used | ^  tcp .* no program can use it: see HEDDLE_KEY_FILE | HEDDLE_KEY_FILE=$S/open heddle info
+a part of Heddle | what seals connections cannot be loaded: .*: install Heddle whole | serve FI_PROVIDER_PATH=$S/part HEDDLE_KEY_FILE=$S/key
+END
+
+# few LIMIT: with so many descriptors the program says what to do, if it cannot run
+few() {
+	local status=0
+	bash -c "ulimit -n $1; exec timeout 5 \"\$P\" serve" >"$S/few" 2>&1 || status=$?
+	cat "$S/few"
+	[ $status -eq 124 ] || grep -q 'raise .*ulimit -n' "$S/few"
+}
+for limit in 6 7 8 9 10 11; do check "$limit descriptors" few $limit; done
+
+# taken: a program that may listen at one port alone, which another has
+taken() {
+	python3 -c 'import os, socket, subprocess, sys
+s = socket.socket()
+s.bind(("", 0))
+s.listen()
+os.environ["HEDDLE_PORTS"] = str(s.getsockname()[1])
+subprocess.run(sys.argv[1:])' timeout 20 "$P" serve
+}
+check_output "a port that is taken" 'widen HEDDLE_PORTS, or end the program that has them, as .ss -tlnp. shows' taken
+said_of_ports() { taken 2>&1 | grep 'cannot enable'; }
+check_output "and nothing is said of a port that nobody asked for" 'at any address: Address already in use$' said_of_ports
+
+# What kernels and containers refuse.
+"$W" ptrace EPERM true
+if [ $? -eq 77 ]; then
+	skip "refused calls" "this kernel has no seccomp filters for us"
+else
+	rows <<'END'
+no memfd_create | no shared memory: memfd_create: .*: let the filter of system calls .* allow that; without it TCP alone | "$W" memfd_create EPERM "$B/heddle" info
+info without it | ^  shm .* no shared memory: memfd_create: .* allow that | "$W" memfd_create EPERM "$B/heddle" info
+info without copies | no direct copies: process_vm_readv: .* allow that | "$W" process_vm_readv EPERM "$B/heddle" info
+no epoll | what it sleeps on [(]epoll, eventfd, timerfd[)]: .* allow that | "$W" epoll_create1 EPERM timeout 20 "$P" serve
+no eventfd | what it sleeps on [(]epoll, eventfd, timerfd[)]: .* allow that | "$W" eventfd2 ENOSYS timeout 20 "$P" serve
+no timerfd | what it sleeps on [(]epoll, eventfd, timerfd[)]: .* allow that | "$W" timerfd_create EPERM timeout 20 "$P" serve
+no getrandom | for want of the page that others see of it [(]mmap, getrandom[)] | "$W" getrandom EPERM timeout 20 "$P" serve
+no listen | cannot enable an endpoint at any address: .* allow that | "$W" listen EPERM timeout 20 "$P" serve
+no addresses | the addresses of this host cannot be read .* allow that | "$W" bind EPERM "$B/heddle" info
+END
+fi
+if unshare -Urn true 2>/dev/null; then
+	rows <<'END'
+no network at all | this host has no address that is up: .* .ip link set lo up. will do | unshare -Urn timeout 20 "$P" serve
+END
+else
+	skip "no network at all" "there are no user and network namespaces here"
+fi
+if [ "$(id -u)" -eq 0 ]; then
+	chmod 755 "$S" && chmod 600 "$S/key" && cp "$P" "$B/heddle" "$B/libheddle-fi.so" "$S" && cp "$S/key" "$S/others" && chown 65534 "$S/others"
+	rows <<'END'
+a key of another user | it belongs to another user: give the user of this process a copy of its own | HEDDLE_KEY_FILE=$S/others heddle info
+a key that may not be opened | the user of this process may not open it: give him a copy | bare env HEDDLE_KEY_FILE="$S/key" "$S/heddle" info
+a folder that one may not write in | choose a folder that you may write in | bare "$S/heddle" key "$S/mine"
+a port that root alone has | ports below 1024 are for root: choose others, and see HEDDLE_PORTS | bare env FI_PROVIDER_PATH="$S" HEDDLE_PORTS=80 timeout 20 "$S/e2e-peer" serve
+END
+else
+	skip "other users" "run it as root: only root can become another user"
+fi
+
+# Devices of verbs.
+if [ -e "$B/preload/libheddle-verbs.so" ] && command -v ibv_devinfo >/dev/null; then
+	rows <<'END'
+a subnet of LIDs that is none | HEDDLE_LID_SUBNET: "abc" is no IPv4 subnet such as 10.1.0.0/16; taking that | heddle run -s LID_SUBNET=abc ibv_devinfo
+one that this host is not in | no IPv4 address in HEDDLE_LID_SUBNET=203.0.113.0/24: set it to one of .heddle info., or use heddle1 | heddle run -s LID_SUBNET=203.0.113.0/24 ibv_devinfo
+one that is too great | is no LID [(]1 to 49151[)]: set HEDDLE_LID_SUBNET to a smaller one, or use heddle1 | heddle run -a lo -s LID_SUBNET=0.0.0.0/1 ibv_devinfo
+no address of IPv4 | HEDDLE_ADDR chooses no IPv4 address: set HEDDLE_ADDR to one of .heddle info., or use heddle1 | heddle run -a ::1 ibv_devinfo
+END
+else
+	skip "devices of verbs" "build with rdma-core, and install ibverbs-utils"
+fi
+finish

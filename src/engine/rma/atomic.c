@@ -179,8 +179,16 @@ static bool seg_is_odd(const struct hd_rma_seg *seg, size_t size)
 	return seg->addr & (size - 1);
 }
 
+/* To a queue pair what only writes is a write: InfiniBand's Atomic Write (annex A19). */
+static bool is_paired_write(const struct request *r, const struct hd_ep *ep)
+{
+	return ep->policy & HD_EP_PAIRED && r->head.how == HD_ATOMIC_BASE && r->head.op == HD_ATOMIC_WRITE;
+}
+
 static uint32_t rights_needed(const struct request *r, const struct hd_ep *ep)
 {
+	if (is_paired_write(r, ep))
+		return HD_EP_REMOTE_WRITE;
 	if (ep->policy & HD_EP_PAIRED)
 		return HD_EP_REMOTE_ATOMIC;
 	return (r->access & HD_ACCESS_REMOTE_ATOMIC ? HD_EP_REMOTE_WRITE : 0) |
@@ -192,6 +200,8 @@ static int atomic_locate(struct request *r, struct hd_ep *ep, uint32_t from)
 {
 	if (rights_needed(r, ep) & ~ep->policy)
 		return -EACCES;
+	if (is_paired_write(r, ep))
+		r->access = HD_ACCESS_REMOTE_WRITE;
 	r->pieces = 0;
 	for (int i = 0; i < r->head.segs; i++) {
 		const struct hd_mr_want want = { .key = r->seg[i].key,

@@ -22,6 +22,9 @@ const struct hv_opcode hv_opcodes[HV_OPCODES] = {
 					IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP },
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { RELIABLE, HV_OP_ATOMIC, false, true, IBV_WC_FETCH_ADD, 0,
 					  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD },
+	/* its 8 bytes go with the request, whatever room for inline data there is; of XRC Linux' drivers have it no more than we do */
+	[IBV_WR_ATOMIC_WRITE] = { HV_RC, HV_OP_ATOMIC_WRITE, true, false, IBV_WC_ATOMIC_WRITE, 0,
+				  IBV_QP_EX_WITH_ATOMIC_WRITE },
 	[IBV_WR_BIND_MW] = { HV_RC | HV_UC, HV_OP_BIND, false, false, IBV_WC_BIND_MW, 0,
 			     IBV_QP_EX_WITH_BIND_MW },
 	[IBV_WR_LOCAL_INV] = { HV_RC | HV_UC, HV_OP_INVALIDATE, false, false, IBV_WC_LOCAL_INV, 0,

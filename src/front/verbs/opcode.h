@@ -11,6 +11,7 @@ enum hv_opcode_kind {
 	HV_OP_WRITE,
 	HV_OP_READ,
 	HV_OP_ATOMIC,
+	HV_OP_ATOMIC_WRITE,
 	/* nothing but our own memory has to do with these */
 	HV_OP_BIND,
 	HV_OP_INVALIDATE,

@@ -46,7 +46,7 @@ static bool takes_flags(const struct hv_qp *qp, const struct ibv_send_wr *wr, co
 static bool is_told_late(const struct hv_qp *qp, const struct hv_opcode *op)
 {
 	return qp->transport == HV_UD && op->transports && op->kind >= HV_OP_WRITE &&
-	       op->kind <= HV_OP_ATOMIC;
+	       op->kind <= HV_OP_ATOMIC_WRITE;
 }
 
 /* 0, or a positive errno for what is refused whatever else is the case. */
@@ -94,6 +94,11 @@ int hv_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr)
 	return check_posted(qp, wr, opcode_of(wr));
 }
 
+static uint32_t inline_room(const struct hv_qp *qp, const struct hv_opcode *op)
+{
+	return hv_unlikely(op->kind == HV_OP_ATOMIC_WRITE) ? HV_MAX_INLINE : qp->cap.max_inline_data;
+}
+
 /* Inline data is taken over while the call lasts, and has no keys. */
 static int inline_iov(struct sending *s)
 {
@@ -106,7 +111,7 @@ static int inline_iov(struct sending *s)
 	}
 	s->count = s->wr->num_sge;
 	s->flags |= HD_SEND_INJECT;
-	return s->total > s->qp->cap.max_inline_data ? EINVAL : 0;
+	return s->total > inline_room(s->qp, s->op) ? EINVAL : 0;
 }
 
 /* It is wrong in a way that its completion will tell. */
@@ -206,6 +211,26 @@ static int send_atomic(struct sending *s)
 	return hd_atomic(s->qp->ep, s->dest, &args);
 }
 
+/* The target need not allow other atomic operations for it. */
+static int send_atomic_write(const struct sending *s)
+{
+	const struct ibv_send_wr *wr = s->wr;
+	const struct hd_rma_seg seg = { wr->wr.rdma.remote_addr, 8, wr->wr.rdma.rkey };
+	const struct hd_atomic_args args = { .how = HD_ATOMIC_BASE,
+					     .op = HD_ATOMIC_WRITE,
+					     .type = HD_ATOMIC_U64,
+					     .iov = s->iov,
+					     .count = s->count,
+					     .seg_count = 1,
+					     .segs = &seg,
+					     .tag = s->word,
+					     .ctx = (void *)(uintptr_t)wr->wr_id,
+					     .flags = s->flags };
+	int rc = hd_atomic(s->qp->ep, s->dest, &args);
+
+	return rc == -EFAULT ? fail_in_turn(s, HD_S_PROTECTION) : to_errno(rc);
+}
+
 static int change_window(const struct sending *s)
 {
 	const struct ibv_send_wr *wr = s->wr;
@@ -223,7 +248,7 @@ static int change_window(const struct sending *s)
 /* How much it may be. 0, or what its completion will say. */
 static inline int length_error(const struct sending *s)
 {
-	if (s->op->kind == HV_OP_ATOMIC)
+	if (s->op->kind >= HV_OP_ATOMIC && s->op->kind <= HV_OP_ATOMIC_WRITE)
 		return s->total != 8 ? HD_S_LOCAL_LENGTH : 0;
 	if (s->total <= HV_MAX_DATAGRAM)
 		return 0;
@@ -241,6 +266,8 @@ static inline __attribute__((always_inline)) int post_send_start(struct sending 
 		return to_errno(send_message(s));
 	case HV_OP_ATOMIC:
 		return to_errno(send_atomic(s));
+	case HV_OP_ATOMIC_WRITE:
+		return send_atomic_write(s);
 	case HV_OP_BIND:
 	case HV_OP_INVALIDATE:
 		return to_errno(change_window(s));
@@ -294,7 +321,7 @@ int hv_send_foresee(struct hv_qp *qp, const struct ibv_send_wr *wr)
 
 	for (int i = 0; wr->send_flags & IBV_SEND_INLINE && i < wr->num_sge; i++)
 		len += wr->sg_list[i].length;
-	if (len > qp->cap.max_inline_data)
+	if (len > inline_room(qp, opcode_of(wr)))
 		return EINVAL;
 	if (qp->to || opcode_of(wr)->kind != HV_OP_SEND || hv_ah_of(wr->wr.ud.ah)->pd != hv_pd_real(qp->pd))
 		return 0;

@@ -248,14 +248,19 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t number)
 		b->wr.qp_type.xrc.remote_srqn = number;
 }
 
+static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, const void *value)
+{
+	struct ibv_send_wr *wr = wr_add(qp, IBV_WR_ATOMIC_WRITE);
+
+	if (!wr)
+		return;
+	remote(wr, rkey, addr);
+	wr_set_inline_data(qp, (void *)(uintptr_t)value, 8);
+}
+
 /* ---- what the devices do not have: the list that holds it is refused whole ----------------------------------------------------- */
 
 static void wr_send_tso(struct ibv_qp_ex *qp, void *header, uint16_t len, uint16_t mss)
-{
-	wr_refuse(qp, EOPNOTSUPP);
-}
-
-static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, const void *value)
 {
 	wr_refuse(qp, EOPNOTSUPP);
 }

@@ -118,6 +118,75 @@ static void wrong(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* IBV_WR_ATOMIC_WRITE: 8 bytes at once, which need no right to other atomic operations. */
+static void atomic_write(struct ct *ct)
+{
+	const struct vt_want want = { .send_ops = IBV_QP_EX_WITH_ATOMIC_WRITE,
+				      .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+				      .qp_access = IBV_ACCESS_REMOTE_WRITE };
+	const uint64_t values[] = { UINT64_C(0x0123456789abcdef), 4711, 4712 };
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ct_ep e;
+	struct ibv_wc wc;
+
+	vt_start(ct, &e, &want);
+	if (!ct->rank) {
+		struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(e.qp);
+
+		ibv_wr_start(qp);
+		qp->wr_id = 0;
+		qp->wr_flags = 0;
+		ibv_wr_atomic_write(qp, e.peer[1].rkey, e.peer[1].addr + 4096, values);
+		VT_OK(ct, ibv_wr_complete(qp));
+		memcpy(e.buf, values, sizeof(values));
+		for (uint32_t i = 1; i <= 2; i++) {
+			sge = vt_sge(&e, 8 * i, 8);
+			wr = vt_wr(&e, IBV_WR_ATOMIC_WRITE, &sge, i);
+			wr.send_flags = i == 2 ? IBV_SEND_INLINE : 0;
+			wr.wr.rdma.remote_addr = e.peer[1].addr + 4096 + 8 * i;
+			vt_post(&e, &wr);
+		}
+		for (uint64_t i = 0; i <= 2; i++) {
+			vt_done(&e, i, &wc);
+			CT_EQ(ct, wc.opcode, IBV_WC_ATOMIC_WRITE);
+		}
+	}
+	ct_sync(ct, &e);
+	if (ct->rank)
+		CT_TRUE(ct, !memcmp(e.buf + 4096, values, sizeof(values)));
+	vt_finish(&e);
+}
+
+/* One of another length, to where no such word is, or to where nobody may write. */
+static void atomic_write_wrong(struct ct *ct)
+{
+	const struct vt_want want = {
+		.send_ops = IBV_QP_EX_WITH_ATOMIC_WRITE,
+		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC |
+			  (ct->cs->arg == IBV_WC_REM_ACCESS_ERR ? 0 : IBV_ACCESS_REMOTE_WRITE)
+	};
+	enum ibv_wc_status status = (enum ibv_wc_status)ct->cs->arg;
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	if (!ct->rank) {
+		struct ibv_sge sge = vt_sge(&e, 0, status == IBV_WC_LOC_LEN_ERR ? 4 : 8);
+		struct ibv_send_wr wr = vt_wr(&e, IBV_WR_ATOMIC_WRITE, &sge, 1);
+
+		memset(e.buf, 'x', 8);
+		wr.wr.rdma.remote_addr += 4096 + (status == IBV_WC_REM_INV_REQ_ERR ? 4 : 0);
+		vt_post(&e, &wr);
+		vt_next(&e, 1, status);
+		CT_EQ(ct, vt_state(&e, e.qp), IBV_QPS_ERR);
+	}
+	ct_sync(ct, &e);
+	if (ct->rank)
+		for (int i = 0; i < 16; i++)
+			CT_EQ(ct, e.buf[4096 + i], 0);
+	vt_finish(&e);
+}
+
 /* A CQ that is read piece by piece; posting in between is allowed. */
 static void extended(struct ct *ct)
 {
@@ -187,8 +256,20 @@ static void extended(struct ct *ct)
 	vt_finish(&e);
 }
 
-const struct ct_case vt_builders[] = { { "WR", "builders", { builders, builders } },
-				       { "WR", "wrong", { wrong, wrong } },
-				       { "CQ", "extended", { extended, extended } },
-				       { "CQ", "extended-timestamps", { extended, extended }, .arg = 1 },
-				       { NULL } };
+const struct ct_case vt_builders[] = {
+	{ "WR", "builders", { builders, builders } },
+	{ "WR", "wrong", { wrong, wrong } },
+	{ "WR", "atomic-write", { atomic_write, atomic_write } },
+	{ "WR", "atomic-write-short", { atomic_write_wrong, atomic_write_wrong }, .arg = IBV_WC_LOC_LEN_ERR },
+	{ "WR",
+	  "atomic-write-odd",
+	  { atomic_write_wrong, atomic_write_wrong },
+	  .arg = IBV_WC_REM_INV_REQ_ERR },
+	{ "WR",
+	  "atomic-write-rights",
+	  { atomic_write_wrong, atomic_write_wrong },
+	  .arg = IBV_WC_REM_ACCESS_ERR },
+	{ "CQ", "extended", { extended, extended } },
+	{ "CQ", "extended-timestamps", { extended, extended }, .arg = 1 },
+	{ NULL }
+};

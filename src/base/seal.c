@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MODULE "libheddle-tls.so"
 
@@ -25,7 +26,7 @@ static void *module_load(void)
 {
 	static const char *const places[] = { "", "../" };
 	char path[PATH_MAX];
-	const char *end;
+	const char *end, *why = MODULE " is not beside Heddle's other libraries";
 	Dl_info self;
 	void *lib = NULL;
 
@@ -35,12 +36,16 @@ static void *module_load(void)
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !lib; i++) {
 		snprintf(path, sizeof(path), "%.*s%s" MODULE, end ? (int)(end - self.dli_fname + 1) : 0,
 			 self.dli_fname, places[i]);
-		lib = strchr(path, '/') ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+		if (!strchr(path, '/') || access(path, F_OK))
+			continue;
+		lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		if (!lib)
+			why = dlerror();
 	}
 	if (!lib)
 		hd_error(
-			"HEDDLE_KEY_FILE is set, but what seals connections cannot be loaded: %s: install Heddle whole, and OpenSSL 3",
-			dlerror());
+			"HEDDLE_KEY_FILE is set, but what seals connections cannot be loaded: %s: install Heddle whole, and OpenSSL 3 (libssl3)",
+			why);
 	return lib;
 }
 

@@ -90,7 +90,7 @@ static bool has_family(int family)
 }
 
 /* Is what goes over TCP sealed? A key file that cannot be used is complained of when the node is opened. */
-static const char *describe_key(void)
+static const char *describe_key(int error)
 {
 	const char *path = hd_config_str(HD_SET_KEY_FILE);
 	uint8_t key[HD_KEY_SIZE];
@@ -100,11 +100,11 @@ static const char *describe_key(void)
 		return "not sealed: HEDDLE_KEY_FILE is empty";
 	rc = hd_key_file_read(path, key, NULL);
 	explicit_bzero(key, sizeof(key));
-	return rc ? "no program can use it: see HEDDLE_KEY_FILE"
-		  : "sealed by TLS 1.3 with the key of HEDDLE_KEY_FILE";
+	return rc || error ? "no program can use it: see HEDDLE_KEY_FILE"
+			   : "sealed by TLS 1.3 with the key of HEDDLE_KEY_FILE";
 }
 
-static void describe_families(char *note, size_t size)
+static void describe_families(int error, char *note, size_t size)
 {
 	bool v4 = has_family(AF_INET), v6 = has_family(AF_INET6);
 
@@ -113,7 +113,7 @@ static void describe_families(char *note, size_t size)
 		 : v4	  ? "IPv4 only"
 		 : v6	  ? "IPv6 only"
 			  : "no IP here",
-		 describe_key());
+		 describe_key(error));
 }
 
 static const void *address_bytes(const struct sockaddr *sa)
@@ -174,5 +174,5 @@ void hd_host_read(struct hd_host *host)
 	if (describe_memory(shm->note, sizeof(shm->note)))
 		describe_copies(shm->note, sizeof(shm->note));
 	*tcp = (struct hd_host_transport){ .name = "tcp", .used = choice != HD_USE_SHM };
-	describe_families(tcp->note, sizeof(tcp->note));
+	describe_families(host->error, tcp->note, sizeof(tcp->note));
 }

@@ -68,7 +68,7 @@ END
 # Settings and files.
 heddle key "$S/open" && chmod 644 "$S/open"
 : >"$S/empty" && chmod 600 "$S/empty"
-mkdir -p "$S/part" && cp "$B/libheddle-fi.so" "$S/part" && heddle key "$S/key"
+mkdir -p "$S/part" && cp "$B/heddle" "$B/libheddle-fi.so" "$S/part" && heddle key "$S/key"
 rows <<'END'
 a value that is not understood | HEDDLE_EAGER_SHM="abc" is not understood: it takes a size in bytes.* using the default, 32K | HEDDLE_EAGER_SHM=abc heddle info
 a variable that is no setting | HEDDLE_TRANSPROT is no setting: is it HEDDLE_TRANSPORT[?] | HEDDLE_TRANSPROT=shm heddle info
@@ -83,8 +83,23 @@ a folder for a key | it is not a regular file: name one that .heddle key. has ma
 an empty key file | there is no key in it: make one with .heddle key. | HEDDLE_KEY_FILE=$S/empty heddle info
 a key that others may open | others may open it: chmod 600 | serve HEDDLE_KEY_FILE=$S/open
 info with a key that cannot be used | ^  tcp .* no program can use it: see HEDDLE_KEY_FILE | HEDDLE_KEY_FILE=$S/open heddle info
+info with a part of Heddle | ^  tcp .* no program can use it: see HEDDLE_KEY_FILE | HEDDLE_KEY_FILE=$S/key "$S/part/heddle" info
+it says which part | libheddle-tls.so is not beside | HEDDLE_KEY_FILE=$S/key "$S/part/heddle" info
 a part of Heddle | what seals connections cannot be loaded: .*: install Heddle whole | serve FI_PROVIDER_PATH=$S/part HEDDLE_KEY_FILE=$S/key
 END
+
+# A library that the module wants is not there: it is named.
+if command -v gcc >/dev/null && [ -e "$B/libheddle-tls.so" ]; then
+	echo 'int hd_nowhere(void); int hd_here(void) { return hd_nowhere(); }' >"$S/want.c"
+	echo 'int hd_nowhere(void) { return 0; }' >"$S/nowhere.c"
+	gcc -shared -fPIC -Wl,-soname,libnowhere.so.3 -o "$S/libnowhere.so" "$S/nowhere.c" &&
+		gcc -shared -fPIC -o "$S/part/libheddle-tls.so" "$S/want.c" "$S/libnowhere.so"
+	rows <<'END'
+a library that the module wants | cannot be loaded: libnowhere.so.3: .* OpenSSL 3 .libssl3. | HEDDLE_KEY_FILE=$S/key "$S/part/heddle" info
+END
+else
+	skip "a library that the module wants" "install gcc"
+fi
 
 # few LIMIT: with so many descriptors the program says what to do, if it cannot run
 few() {

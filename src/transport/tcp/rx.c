@@ -34,7 +34,9 @@ static int check_frame(struct hd_tcp_link *l, struct hd_tcp_frame *f)
 
 	f->len = le32toh(f->len);
 	if (le32toh(f->seq) != l->rx.seq + 1)
-		return bad_frame(l, "frame out of sequence: not a heddle of this version, or a broken one");
+		return bad_frame(
+			l,
+			"frame out of sequence: that is no Heddle of this version: see address and port, and use the same Heddle on both ends");
 	if (f->len > HD_TCP_LEN_MAX)
 		return bad_frame(l, "frame too long");
 	if (!in_order(l->tx.acked, ack, l->tx.seq))

@@ -7,6 +7,7 @@
 #include "front/verbs/mr.h"
 #include "base/mapping.h"
 #include "front/verbs/entry.h"
+#include "front/verbs/newer.h"
 #include "front/verbs/ops.h"
 #include "front/verbs/qp.h"
 #include "front/verbs/status.h"
@@ -40,6 +41,8 @@ static int check_access(uint32_t access)
 {
 	uint32_t changing = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
+	if (access & HV_ACCESS_FLUSH)
+		return EOPNOTSUPP;
 	if (access & ~(uint32_t)KNOWN)
 		return EINVAL;
 	return access & changing && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;

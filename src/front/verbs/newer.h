@@ -16,6 +16,9 @@ struct hv_buf;	/* struct ibv_buf */
 struct hv_dmah; /* struct ibv_dmah, which is never ours */
 struct hv_cntr; /* struct ibv_comp_cntr: likewise */
 
+/* IBV_ACCESS_FLUSH_GLOBAL and _PERSISTENT: what may be flushed by peers. No queue pair of ours does that, so a right to it is as good as none. */
+#define HV_ACCESS_FLUSH (1 << 8 | 1 << 9)
+
 enum {
 	HV_MR_IOVA = 1 << 0,
 	HV_MR_ADDR = 1 << 1,

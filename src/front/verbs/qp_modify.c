@@ -3,6 +3,7 @@
 /* ibv_modify_qp(3): masks by qp_state.c, values here; nothing is changed unless all of it is right. */
 #include "base/clock.h"
 #include "front/verbs/entry.h"
+#include "front/verbs/newer.h"
 #include "front/verbs/qp.h"
 #include "front/verbs/qp_state.h"
 #include "front/verbs/xrc/xrc.h"
@@ -12,7 +13,7 @@
 #define REMOTE_ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define ACCESS_KNOWN \
 	(REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
-	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE | HV_ACCESS_FLUSH)
 
 /* ---- values -------------------------------------------------------------------------------------------------------------------- */
 

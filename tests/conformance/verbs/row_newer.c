@@ -207,6 +207,21 @@ static void has_not(struct ct *ct)
 	VT_OK(ct, ibv_close_device(c));
 }
 
+/* Drivers take a right to flush for a queue pair, whether they flush or not, but not for a region. */
+static void flush_right(struct ct *ct)
+{
+	struct ct_ep e;
+	struct ibv_qp_attr attr;
+	int mask;
+
+	vt_open(ct, &e, NULL);
+	mask = vt_init(&e, &attr);
+	attr.qp_access_flags |= 1 << 8 | 1 << 9;
+	VT_OK(ct, ibv_modify_qp(e.qp, &attr, mask));
+	VT_NULL(ct, ibv_reg_mr_iova2(e.pd, e.buf, 64, 0, 1 << 8), EOPNOTSUPP);
+	vt_close(&e);
+}
+
 /* ---- rdma_cm ---------------------------------------------------------------------------------------------------------------------- */
 
 #define RESOLVED 16 /* RDMA_CM_EVENT_ADDRINFO_RESOLVED and the two after it */
@@ -294,6 +309,7 @@ const struct ct_case vt_newer[] = { { "NEWER", "region", CT_TWO(region) },
 				    { "NEWER", "buffer", { buffer } },
 				    { "NEWER", "port-speed", { port_speed } },
 				    { "NEWER", "has-not", { has_not } },
+				    { "NEWER", "flush-right", { flush_right } },
 				    { "NEWER", "addrinfo", { addrinfo } },
 				    { "NEWER", "no-addrinfo", { no_addrinfo } },
 				    { "NEWER", "user-event", { user_event } },

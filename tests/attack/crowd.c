@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Another user, or another host, comes as many nodes, each with a valid greeting, and leaves things behind: processes of our user get in all the same, and his next too. */
 #include "attack/attack.h"
+#include "engine/cm/conn.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -341,6 +342,67 @@ static void answers(void **state)
 	all_is_given_back(s);
 }
 
+static ssize_t request_of(const struct hd_event *event, void *arg)
+{
+	*(struct hd_request **)arg = event->request;
+	return 0;
+}
+
+/* One endpoint of this node asks a service for connections until it is refused, or has done so `most` times; how often it was not. */
+static uint32_t ask_all(struct scene *s, struct wire *w, const struct hd_service *service, uint32_t most)
+{
+	struct hd_connect body = { .type = HD_EP_MSG, .from = { .index = 7, .gen = 1 } };
+	struct hd_pkt pkt = {
+		.kind = HD_PKT_CONNECT, .dst = service->ep->index, .gen = service->ep->gen, .src = 7
+	};
+	uint32_t before = service->pending;
+
+	while (service->pending - before < most) {
+		uint32_t pending = service->pending;
+
+		pkt.op++;
+		wire_say(w, &pkt, &body, offsetof(struct hd_connect, data));
+		wire_settle(w);
+		if (service->pending == pending)
+			break;
+	}
+	return service->pending - before;
+}
+
+/* Requests for connections that the program does not answer, of a backlog without end; one that it has read stays when its caller goes. */
+static void requests(void **state)
+{
+	const struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct scene *s = *state;
+	struct hd_service *service;
+	struct hd_request *r;
+	struct hd_evq *evq;
+
+	attack_needs_root();
+	assert_int_equal(hd_evq_open(1 << 20, &evq), 0);
+	assert_int_equal(hd_service_open(s->a.node, &(struct hd_service_attr){ .bind = (const void *)&any },
+					 &service),
+			 0);
+	assert_int_equal(
+		hd_service_listen(service, &(struct hd_listen_args){ .evq = evq, .backlog = 1 << 20 }), 0);
+	assert_true(comes(s, &s->w[s->came++], STRANGER));
+	assert_in_range(ask_all(s, &s->w[0], service, 4000), 100, 2000);
+	assert_int_equal(come_all(s, STRANGER), WINDOWS / 4);
+	assert_true(comes(s, &s->w[CROWD - 1], 0));
+	assert_int_equal(ask_all(s, &s->w[CROWD - 1], service, 100), 100);
+	serves(&s->a);
+	assert_int_equal(hd_evq_read(evq, 0, request_of, &r), 0);
+	for (int i = 0; i < CROWD; i++)
+		wire_hang_up(&s->w[i]);
+	until_alone(&s->a);
+	assert_int_equal(service->pending, 1);
+	assert_true(hd_links(s->a.node)->others_units > 0);
+	hd_request_reject(r, NULL);
+	all_is_given_back(s);
+	hd_service_close(service);
+	assert_int_equal(hd_evq_close(evq), 0);
+}
+
 /* Completions that nobody has read, of writes with immediate data, as many as there is credit for. */
 static void write_out(struct scene *s, struct wire *w)
 {
@@ -451,6 +513,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(descriptors, setup, teardown),
 		cmocka_unit_test_setup_teardown(endpoints, setup, teardown),
 		cmocka_unit_test_setup_teardown(answers, setup, teardown),
+		cmocka_unit_test_setup_teardown(requests, setup, teardown),
 		cmocka_unit_test_setup_teardown(completions, setup, teardown),
 		cmocka_unit_test_setup_teardown(refusals, setup, teardown),
 		cmocka_unit_test_setup_teardown(hosts, setup_hosts, teardown_hosts),

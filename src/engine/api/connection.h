@@ -34,9 +34,10 @@ struct hd_event {
 	int prov_err; /* what it was in the engine's own terms; 0: the same */
 	void *owner;  /* of the endpoint or service, or what the front gave */
 	void *ctx;
-	uint64_t word;		    /* the other end's front's word (struct hd_cm_data), or a front's own */
-	struct hd_request *request; /* HD_EV_REQUEST */
-	const void *data;	    /* private data, or a front's own bytes; copied */
+	uint64_t word;		      /* the other end's front's word (struct hd_cm_data), or a front's own */
+	struct hd_request *request;   /* HD_EV_REQUEST */
+	struct hd_evq_entry **unread; /* of a request: says where this waits, until it is read */
+	const void *data;	      /* private data, or a front's own bytes; copied */
 	size_t len;
 };
 

@@ -22,9 +22,17 @@
 
 /* ---- the end of requests -------------------------------------------------------------------------------------------------- */
 
+/* What one takes of the budget of whose it is, with the event that tells of it. */
+#define REQUEST_UNITS ((uint32_t)((sizeof(struct hd_request) + HD_CM_PRIVATE + 256) / HD_UNIT + 1))
+
 static void request_free(struct hd_request *r)
 {
 	LIST_REMOVE(r, entry);
+	if (r->service->evq)
+		hd_evq_drop(r->service->evq, &r->unread);
+	hd_of_peer_leave(r->service->node, &r->of_peer);
+	hd_budget_unkeep(r->share->budget, REQUEST_UNITS);
+	hd_share_release(r->share, 0);
 	r->service->pending--;
 	free(r);
 }
@@ -54,62 +62,46 @@ void hd_request_reject(struct hd_request *request, const struct hd_cm_data *data
 /* The caller is gone. Whoever has the handle keeps it, and learns of it when he answers. */
 static void orphan(struct hd_request *r)
 {
+	hd_of_peer_leave(r->service->node, &r->of_peer);
 	r->peer = NULL;
-	if (r->service->evq && !r->service->keeps && hd_evq_drop(r->service->evq, r))
+	if (r->service->evq && !r->service->keeps && hd_evq_drop(r->service->evq, &r->unread))
 		request_free(r);
 }
 
-static void withdraw(struct hd_service *s,
-		     bool (*pick)(const struct hd_request *r, const struct hd_request *like),
-		     const struct hd_request *like)
+static struct hd_request *request_in(struct hd_of_peer *of)
 {
-	struct hd_request *r, *next;
-
-	for (r = LIST_FIRST(&s->requests); r; r = next) {
-		next = LIST_NEXT(r, entry);
-		if (r->peer == like->peer && pick(r, like))
-			orphan(r);
-	}
-}
-
-static bool any(const struct hd_request *r, const struct hd_request *like)
-{
-	return true;
-}
-
-static bool same_caller(const struct hd_request *r, const struct hd_request *like)
-{
-	return r->from.index == like->from.index && r->from.gen == like->from.gen;
-}
-
-static bool same_op(const struct hd_request *r, const struct hd_request *like)
-{
-	return r->op == like->op;
+	return of ? hd_container(of, struct hd_request, of_peer) : NULL;
 }
 
 /* hd_requests_orphan: the peer is gone, with what it has asked. hd_requests_gone: it has closed that endpoint. hd_request_withdrawn: it asks no longer. */
 void hd_requests_orphan(struct hd_peer *peer)
 {
-	const struct hd_request like = { .peer = peer };
-	struct hd_service *s;
+	struct hd_request *r;
 
-	LIST_FOREACH(s, &hd_conns(peer->node)->services, entry)
-		withdraw(s, any, &like);
+	while ((r = request_in(hd_of_peer_any(peer, HD_OF_PEER_ASKED))))
+		orphan(r);
 	hd_asks_orphan(peer);
 }
 
 void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
-	const struct hd_request like = { .peer = peer, .from = { .index = index, .gen = gen } };
-	struct hd_service *s;
+	struct hd_of_peer *of, *next;
 
-	LIST_FOREACH(s, &hd_conns(peer->node)->services, entry)
-		withdraw(s, same_caller, &like);
+	for (of = hd_of_peer_first(peer, HD_OF_PEER_ASKED, index); of; of = next) {
+		next = LIST_NEXT(of, entry);
+		if (request_in(of)->from.gen == gen)
+			orphan(request_in(of));
+	}
 }
 
-void hd_request_withdrawn(struct hd_peer *peer, const struct hd_service *service, uint32_t op)
+void hd_request_withdrawn(struct hd_peer *peer, const struct hd_service *service, uint32_t index, uint32_t op)
 {
-	withdraw((struct hd_service *)service, same_op, &(struct hd_request){ .peer = peer, .op = op });
+	struct hd_of_peer *of = hd_of_peer_first(peer, HD_OF_PEER_ASKED, index);
+
+	while (of && (request_in(of)->service != service || request_in(of)->op != op))
+		of = LIST_NEXT(of, entry);
+	if (of)
+		orphan(request_in(of));
 }
 
 /* ---- a request comes --------------------------------------------------------------------------------------------------------- */
@@ -132,12 +124,20 @@ static void name_caller(const struct hd_link *link, const struct hd_announce *fr
 static struct hd_request *request_make(struct hd_service *s, struct hd_link *link, const struct hd_pkt *pkt,
 				       const struct hd_connect *body)
 {
-	struct hd_request *r = calloc(1, sizeof(*r));
+	struct hd_share *share = link->peer->share;
+	struct hd_request *r;
 
-	if (!r)
+	if (!hd_budget_keep(share->budget, REQUEST_UNITS))
 		return NULL;
+	r = calloc(1, sizeof(*r));
+	if (!r || hd_of_peer_enter(link->peer, HD_OF_PEER_ASKED, body->from.index, &r->of_peer) < 0) {
+		hd_budget_unkeep(share->budget, REQUEST_UNITS);
+		free(r);
+		return NULL;
+	}
 	r->service = s;
 	r->peer = link->peer;
+	r->share = hd_share_leave(share);
 	r->node = link->peer->id;
 	r->from = body->from;
 	r->op = pkt->op;
@@ -169,6 +169,7 @@ static bool cm_event_post(struct hd_request *r, const struct hd_connect *body, s
 				    .owner = s->owner,
 				    .word = body->word,
 				    .request = r,
+				    .unread = &r->unread,
 				    .data = body->data,
 				    .len = len };
 
@@ -387,7 +388,7 @@ uint32_t hd_service_shut(struct hd_service *service)
 	while ((r = LIST_FIRST(&oldest))) {
 		LIST_REMOVE(r, entry);
 		LIST_INSERT_HEAD(&service->requests, r, entry);
-		if (evq && hd_evq_drop(evq, r))
+		if (evq && hd_evq_drop(evq, &r->unread))
 			hd_request_reject(r, NULL);
 	}
 	claim_give(service);

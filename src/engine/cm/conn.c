@@ -308,7 +308,7 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	struct hd_conn *c = ep ? ep->conn : NULL;
 
 	if (ep && ep->service)
-		hd_request_withdrawn(link->peer, ep->service, pkt->op);
+		hd_request_withdrawn(link->peer, ep->service, pkt->src, pkt->op);
 	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && conn_is_of(c, link->peer))
 		hd_conn_fail(c, ECONNREFUSED, NULL); /* accepted, but the caller does not confirm */
 	if (!c || c->state != HD_CONN_UP || c->dest->peer != link->peer || c->dest->remote != pkt->src)

@@ -85,7 +85,10 @@ struct hd_service {
 struct hd_request {
 	LIST_ENTRY(hd_request) entry;
 	struct hd_service *service;
-	struct hd_peer *peer; /* of the caller; NULL once it is gone */
+	struct hd_peer *peer;	/* of the caller; NULL once it is gone */
+	struct hd_share *share; /* in whose budget it is counted: a share of that, which may outlive the peer */
+	struct hd_of_peer of_peer;   /* HD_OF_PEER_ASKED, while `peer` */
+	struct hd_evq_entry *unread; /* its event, with the lock of service->evq */
 	struct hd_node_id node;
 	struct hd_announce from;
 	uint32_t op;
@@ -152,11 +155,12 @@ int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 
 /*
  * Requests that wait for an answer need none any more. hd_requests_gone: this endpoint of the peer's is gone. hd_requests_orphan: all of
- * the peer's are. hd_request_withdrawn: the caller gives up its request with number op.
+ * the peer's are. hd_request_withdrawn: this endpoint of it gives up its request with number op.
  */
 void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen);
 void hd_requests_orphan(struct hd_peer *peer);
-void hd_request_withdrawn(struct hd_peer *peer, const struct hd_service *service, uint32_t op);
+void hd_request_withdrawn(struct hd_peer *peer, const struct hd_service *service, uint32_t index,
+			  uint32_t op);
 
 /* hd_cm_copy: as much of private data as there is room for. */
 static inline size_t hd_cm_copy(void *to, const struct hd_cm_data *from)

@@ -86,7 +86,7 @@ static inline void hd_events_answered(struct hd_node *node, int by)
 int hd_evq_attach(struct hd_evq *evq, struct hd_node *node);
 void hd_evq_detach(struct hd_evq *evq, struct hd_node *node);
 /* evq.c */
-bool hd_evq_drop(struct hd_evq *evq, const struct hd_request *request);
+bool hd_evq_drop(struct hd_evq *evq, struct hd_evq_entry **unread);
 
 /* cq.c */
 struct hd_overflow *hd_cq_overflow(struct hd_cq *cq, const struct hd_cqe *e);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 struct hd_evq_entry {
-	STAILQ_ENTRY(hd_evq_entry) entry;
+	TAILQ_ENTRY(hd_evq_entry) entry;
 	struct hd_node_id node; /* hd_evq_post_of; all zero: of none */
 	struct hd_event event;
 	unsigned char data[];
@@ -40,7 +40,7 @@ static int fds_open(struct hd_evq *evq)
 
 static bool is_empty(const struct hd_evq *evq)
 {
-	return STAILQ_EMPTY(&evq->events) && !evq->overrun;
+	return TAILQ_EMPTY(&evq->events) && !evq->overrun;
 }
 
 /* The number means what `fresh` is, and the child has no more to do with what it was. */
@@ -88,8 +88,8 @@ static void evq_free(struct hd_evq *evq)
 {
 	struct hd_evq_entry *e;
 
-	while ((e = STAILQ_FIRST(&evq->events))) {
-		STAILQ_REMOVE_HEAD(&evq->events, entry);
+	while ((e = TAILQ_FIRST(&evq->events))) {
+		TAILQ_REMOVE(&evq->events, e, entry);
 		free(e);
 	}
 	free(evq->given);
@@ -109,7 +109,7 @@ int hd_evq_open(size_t size, struct hd_evq **out)
 	if (!evq)
 		return -ENOMEM;
 	hd_lock_init(&evq->lock, HD_LOCK_LEAF);
-	STAILQ_INIT(&evq->events);
+	TAILQ_INIT(&evq->events);
 	TAILQ_INIT(&evq->hooks);
 	evq->size = size ? size : 1;
 	evq->wake_fd = evq->epoll_fd = -1;
@@ -213,7 +213,9 @@ static int evq_append(struct hd_evq *evq, struct hd_evq_entry *e)
 		evq->overrun |= !evq->served;
 		free(e);
 	} else {
-		STAILQ_INSERT_TAIL(&evq->events, e, entry);
+		TAILQ_INSERT_TAIL(&evq->events, e, entry);
+		if (e->event.unread)
+			*e->event.unread = e;
 		evq->count++;
 	}
 	if (was_empty && !is_empty(evq))
@@ -249,7 +251,9 @@ static void remove_entry(struct hd_evq *evq, struct hd_evq_entry *e)
 {
 	eventfd_t n;
 
-	STAILQ_REMOVE(&evq->events, e, hd_evq_entry, entry);
+	TAILQ_REMOVE(&evq->events, e, entry);
+	if (e->event.unread)
+		*e->event.unread = NULL;
 	evq->count--;
 	if (is_empty(evq) && poll(&(struct pollfd){ .fd = evq->wake_fd, .events = POLLIN }, 1, 0) > 0)
 		(void)eventfd_read(evq->wake_fd, &n);
@@ -261,8 +265,8 @@ static void evq_forget(struct hd_evq *evq, const void *what, bool is_ctx)
 	struct hd_evq_entry *e, *next;
 
 	hd_lock_take(&evq->lock);
-	for (e = STAILQ_FIRST(&evq->events); e; e = next) {
-		next = STAILQ_NEXT(e, entry);
+	for (e = TAILQ_FIRST(&evq->events); e; e = next) {
+		next = TAILQ_NEXT(e, entry);
 		if ((is_ctx ? e->event.ctx : e->event.owner) != what)
 			continue;
 		remove_entry(evq, e);
@@ -283,35 +287,33 @@ void hd_evq_forget_ctx(struct hd_evq *evq, const void *ctx)
 
 void hd_evq_move(struct hd_evq *from, struct hd_evq *to, const void *owner)
 {
-	STAILQ_HEAD(, hd_evq_entry) moving = STAILQ_HEAD_INITIALIZER(moving);
+	TAILQ_HEAD(, hd_evq_entry) moving = TAILQ_HEAD_INITIALIZER(moving);
 	struct hd_evq_entry *e, *next;
 
 	hd_lock_take(&from->lock);
-	for (e = STAILQ_FIRST(&from->events); e; e = next) {
-		next = STAILQ_NEXT(e, entry);
+	for (e = TAILQ_FIRST(&from->events); e; e = next) {
+		next = TAILQ_NEXT(e, entry);
 		if (e->event.owner != owner)
 			continue;
 		remove_entry(from, e);
-		STAILQ_INSERT_TAIL(&moving, e, entry);
+		TAILQ_INSERT_TAIL(&moving, e, entry);
 	}
 	hd_lock_give(&from->lock);
 	hd_lock_take(&to->lock);
-	while ((e = STAILQ_FIRST(&moving))) {
-		STAILQ_REMOVE_HEAD(&moving, entry);
+	while ((e = TAILQ_FIRST(&moving))) {
+		TAILQ_REMOVE(&moving, e, entry);
 		evq_append(to, e);
 	}
 	hd_lock_give(&to->lock);
 }
 
 /* hd_evq_drop: the request is void before its event was read: true; false when the front knows of it already. */
-bool hd_evq_drop(struct hd_evq *evq, const struct hd_request *request)
+bool hd_evq_drop(struct hd_evq *evq, struct hd_evq_entry **unread)
 {
 	struct hd_evq_entry *e;
 
 	hd_lock_take(&evq->lock);
-	STAILQ_FOREACH(e, &evq->events, entry)
-		if (e->event.request == request)
-			break;
+	e = *unread;
 	if (e)
 		remove_entry(evq, e);
 	hd_lock_give(&evq->lock);
@@ -331,7 +333,7 @@ static struct hd_evq_entry *earlier(struct hd_evq_entry *request)
 {
 	struct hd_evq_entry *e;
 
-	for (e = STAILQ_NEXT(request, entry); e; e = STAILQ_NEXT(e, entry))
+	for (e = TAILQ_NEXT(request, entry); e; e = TAILQ_NEXT(e, entry))
 		if (e->event.code == HD_EV_UP && !e->event.err &&
 		    !memcmp(&e->node, &request->node, sizeof(e->node)))
 			return e;
@@ -343,7 +345,7 @@ static struct hd_evq_entry *oldest(const struct hd_evq *evq, bool error)
 {
 	struct hd_evq_entry *e;
 
-	STAILQ_FOREACH(e, &evq->events, entry)
+	TAILQ_FOREACH(e, &evq->events, entry)
 		if (!error || e->event.err)
 			break;
 	return !error && is_request(e) ? earlier(e) : e;
@@ -355,7 +357,7 @@ static bool begins_with_request(struct hd_evq *evq)
 	bool yes;
 
 	hd_lock_take(&evq->lock);
-	yes = is_request(STAILQ_FIRST(&evq->events));
+	yes = is_request(TAILQ_FIRST(&evq->events));
 	hd_lock_give(&evq->lock);
 	return yes;
 }
@@ -379,7 +381,7 @@ static ssize_t read_locked(struct hd_evq *evq, unsigned how, hd_event_fn take, v
 
 	free(evq->given);
 	evq->given = NULL;
-	if (!e && !(evq->overrun && STAILQ_EMPTY(&evq->events)))
+	if (!e && !(evq->overrun && TAILQ_EMPTY(&evq->events)))
 		return -EAGAIN;
 	if (!(how & HD_EVQ_ERROR) && (!e || e->event.err))
 		return -EIO;

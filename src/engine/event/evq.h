@@ -29,7 +29,7 @@ struct hd_evq_hook {
 struct hd_evq {
 	struct hd_lock lock;
 	LIST_ENTRY(hd_evq) all; /* of the process: for fork */
-	STAILQ_HEAD(, hd_evq_entry) events;
+	TAILQ_HEAD(, hd_evq_entry) events;
 	size_t count, size;
 	bool overrun;		    /* an event was lost: stays so; never where `served` */
 	struct hd_evq_entry *given; /* the error entry that was read last, whose data the program may look at */

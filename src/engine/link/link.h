@@ -8,6 +8,7 @@
  *	credit.h	what may be sent, and what comes back
  *	budget.h	what others may have us keep
  *	pending.h	what waits for an answer
+ *	of_peer.h	what is kept of a peer, by what he calls it
  *	dest.h		whom something is sent to
  *	arrival.h	what has come
  *	observers.h	the upcalls: who above is told of what happens here, and what they may do then
@@ -22,6 +23,7 @@
 #include "engine/link/credit.h"
 #include "engine/link/dest.h"
 #include "engine/link/observers.h"
+#include "engine/link/of_peer.h"
 #include "engine/link/peer.h"
 #include "engine/link/pending.h"
 #include "engine/link/state.h"

@@ -133,6 +133,7 @@ static void peer_free(struct hd_peer *peer, int err)
 	if (hd_links(node)->self == peer)
 		hd_links(node)->self = NULL;
 	hd_remotes_free(peer);
+	assert(LIST_EMPTY(&peer->keyed[HD_OF_PEER_ASKED]) && LIST_EMPTY(&peer->keyed[HD_OF_PEER_HELD]));
 	free(peer);
 }
 

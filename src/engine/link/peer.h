@@ -121,9 +121,10 @@ struct hd_peer {
 	LIST_HEAD(, hd_overflow) owing; /* completions that wait, and hold its credit */
 	LIST_HEAD(, hd_dest) dests;
 	LIST_HEAD(, hd_dest) awaiting;
-	UT_hash_handle hh;		      /* hd_links.peers */
-	struct hd_pending_list pending;	      /* everything under way */
-	uint8_t addr[HD_HELLO_ADDRS + 3][16]; /* where its endpoints can be called */
+	UT_hash_handle hh;		       /* hd_links.peers */
+	struct hd_pending_list pending;	       /* everything under way */
+	uint8_t addr[HD_HELLO_ADDRS + 3][16];  /* where its endpoints can be called */
+	LIST_HEAD(, hd_of_peer_list) keyed[2]; /* by enum hd_of_peer_kind: of_peer.c */
 	/* xfer's */
 	TAILQ_HEAD(, hd_transfer) framing; /* HD_TRANSFER_FRAMES: take turns, a frame each */
 	struct hd_op_list queue; /* HD_OP_QUEUED: accepted, to be started in order; rdm starts them */
@@ -147,7 +148,7 @@ static_assert(offsetof(struct hd_peer, realm) ==
 		      offsetof(struct hd_peer, id) + offsetof(struct hd_peer_key, realm),
 	      "a peer is found by its id and realm");
 static_assert(offsetof(struct hd_peer, remote_count) < 64, "what a send looks at takes more than a line");
-static_assert(sizeof(struct hd_peer) <= 760, "a peer takes more memory");
+static_assert(sizeof(struct hd_peer) <= 776, "a peer takes more memory");
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 

@@ -49,9 +49,10 @@ struct hd_links {
 	struct hd_name *names;	/* by their keys */
 	uint32_t window_units; /* granted to all peers together, held by messages of those that are gone, and of what others have us keep beside */
 	uint32_t window_max, window_peer_max;
-	struct hd_budget *budgets; /* by whose they are */
-	uint32_t others_units;	   /* of window_units: in budgets that are not ours */
-	uint32_t others_files;	   /* descriptors of the links of those peers */
+	struct hd_of_peer_list *keyed; /* of all peers: of_peer.c */
+	struct hd_budget *budgets;     /* by whose they are */
+	uint32_t others_units;	       /* of window_units: in budgets that are not ours */
+	uint32_t others_files;	       /* descriptors of the links of those peers */
 	TAILQ_HEAD(, hd_share) gone;
 };
 

@@ -19,7 +19,8 @@
 
 struct hd_queued {
 	TAILQ_ENTRY(hd_queued) entry;
-	struct hd_held held; /* peer->held_back */
+	struct hd_held held;	   /* peer->held_back */
+	struct hd_of_peer of_peer; /* HD_OF_PEER_HELD */
 	struct hd_qp *p;
 	struct hd_peer *peer;
 	uint8_t waits; /* enum hd_wait: it is the first and waits for this; HD_WAIT_NOT: it is not */
@@ -39,6 +40,7 @@ static void queued_unlink(struct hd_qp *p, struct hd_queued *h)
 	}
 	TAILQ_REMOVE(&p->respq.queue, h, entry);
 	LIST_REMOVE(&h->held, entry);
+	hd_of_peer_leave(p->ep->node, &h->of_peer);
 	hd_credit_unhold(h->peer, h->units);
 }
 
@@ -139,27 +141,20 @@ bool hd_respq_is_broken(const struct hd_qp *p, const struct hd_peer *peer, uint3
 	       p->life.resp.broken_gen == hd_remote_gen(peer, src);
 }
 
-static struct hd_queued *first_of(struct hd_qp *p, const struct hd_peer *peer, uint32_t src)
-{
-	struct hd_queued *h;
-
-	TAILQ_FOREACH(h, &p->respq.queue, entry)
-		if (h->peer == peer && h->pkt.src == src)
-			break;
-	return h;
-}
-
 /* Something of this sender has been given up: what comes behind it must not be carried out without it. */
 static void respq_break(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 {
-	struct hd_queued *h;
+	struct hd_queued *h, *next;
 
 	hd_epoch_no_more(p);
 	p->life.resp.broken_peer = peer->serial;
 	p->life.resp.broken_src = src;
 	p->life.resp.broken_gen = hd_remote_gen(peer, src);
-	while ((h = first_of(p, peer, src)))
-		queued_refuse(p, h, HD_S_REFUSED);
+	for (h = TAILQ_FIRST(&p->respq.queue); h; h = next) {
+		next = TAILQ_NEXT(h, entry);
+		if (h->peer == peer && h->pkt.src == src)
+			queued_refuse(p, h, HD_S_REFUSED);
+	}
 }
 
 void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units,
@@ -254,7 +249,11 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 	struct hd_peer *peer = a->peer;
 	bool first = TAILQ_EMPTY(&p->respq.queue);
 
-	if (!h) {
+	if (h)
+		h->of_peer.list = NULL;
+	if (!h || hd_of_peer_enter(peer, HD_OF_PEER_HELD, a->pkt->src, &h->of_peer) < 0) {
+		if (h)
+			hd_bytes_put(&hd_rqs(p->ep->node)->bytes, h, sizeof(*h) + a->len);
 		p->respq.taking &= !first;
 		hd_link_down(peer->link, -ENOMEM, "no memory for a message that is held back");
 		return -ENOMEM;
@@ -306,13 +305,13 @@ void hd_respqs_ended(struct hd_peer *peer, enum hd_status status)
 
 void hd_respq_outdated(const struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 {
-	struct hd_held *held, *next;
+	struct hd_of_peer *of, *next;
 
-	for (held = LIST_FIRST(&peer->held_back); held; held = next) {
-		struct hd_queued *h = hd_container(held, struct hd_queued, held);
+	for (of = hd_of_peer_first(peer, HD_OF_PEER_HELD, src); of; of = next) {
+		struct hd_queued *h = hd_container(of, struct hd_queued, of_peer);
 
-		next = LIST_NEXT(held, entry);
-		if (held->ended != queued_ended || h->pkt.src != src || (p && h->p != p))
+		next = LIST_NEXT(of, entry);
+		if (p && h->p != p)
 			continue;
 		hd_peer_free_units(peer, h->units);
 		queued_drop(h);

@@ -7,8 +7,12 @@
 #include "attack/attack.h"
 #include "engine/cm/conn.h"
 #include "engine/qp/qp.h"
+#include "engine/qp/respq.h"
+#include "engine/rdm/backlog.h"
 #include "engine/xfer/fence.h"
+#include "engine/xfer/op.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +29,16 @@ struct scene {
 	struct hd_peer *peer; /* the stranger's */
 	struct hd_ep **eps;
 	uint32_t count;
+	struct hd_ep *busy, *mine;	/* has much under way with the stranger; has nothing */
+	struct hd_dest *theirs, *ended; /* of the stranger's endpoints: where that goes, and another */
+	struct hd_service *service;	/* the stranger has asked much of it */
+	struct hd_evq *evq;
+	struct hd_ep *pair; /* a queue pair that is not ready for what the stranger sends it */
 };
+
+#define BUSY 7 /* the stranger's endpoints */
+#define ENDED 5
+#define ASKS 6
 
 static uint64_t walks_cpu_ns(void)
 {
@@ -58,6 +71,83 @@ static void bystanders_go(struct scene *sc)
 	free(sc->eps);
 }
 
+/* One is under way to the stranger, another waits for room in the link. */
+static void send_two(struct scene *sc)
+{
+	const struct iovec none = { 0 };
+	const struct hd_send_args a = { .iov = &none, .count = 1, .flags = HD_SEND_SILENT };
+	struct hd_op *op = hd_op_make(sc->busy, sc->theirs, &a);
+
+	assert_non_null(op);
+	hd_op_under(op, HD_OP_ACK);
+	op = hd_op_make(sc->busy, sc->theirs, &a);
+	assert_non_null(op);
+	hd_op_enqueue(sc->peer, op);
+}
+
+/* Another of his endpoints asks for a connection. */
+static void ask_one(struct scene *sc, uint32_t i)
+{
+	const struct hd_connect body = { .type = HD_EP_MSG, .from = { .index = ASKS, .gen = 1 } };
+	const struct hd_pkt pkt = { .kind = HD_PKT_CONNECT,
+				    .dst = sc->service->ep->index,
+				    .gen = sc->service->ep->gen,
+				    .src = ASKS,
+				    .op = i + 1 };
+
+	assert_int_equal(hd_conn_called(sc->peer->link, &pkt, &body, offsetof(struct hd_connect, data)), 0);
+}
+
+/* One of the stranger's messages is held. */
+static void hold_one(struct scene *sc)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER, .flags = HD_PKT_F_ACK, .src = BUSY };
+	const struct hd_arrival a = { .peer = sc->peer, .ep = sc->pair, .pkt = &pkt };
+
+	assert_int_equal(hd_respq_put(sc->pair->qp, &a), 0);
+}
+
+static void work_comes(struct scene *sc)
+{
+	const struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct hd_service_attr service = { .bind = (const void *)&any };
+	const struct hd_ep_attr attr = { .type = HD_EP_RDM };
+	const struct hd_ep_attr pair = { .type = HD_EP_RDM,
+					 .policy = HD_EP_NUMBERED | HD_EP_PAIRED,
+					 .tx_size = 64 };
+	struct hd_node *node = sc->s->a.node;
+
+	assert_int_equal(hd_ep_open(node, &attr, &sc->busy), 0);
+	assert_int_equal(hd_ep_open(node, &attr, &sc->mine), 0);
+	assert_int_equal(hd_ep_open(node, &pair, &sc->pair), 0);
+	sc->theirs = hd_dest_at(sc->peer, BUSY, 1);
+	sc->ended = hd_dest_at(sc->peer, ENDED, 1);
+	assert_true(sc->theirs && sc->ended);
+	assert_int_equal(hd_evq_open(sc->count, &sc->evq), 0);
+	assert_int_equal(hd_service_open(node, &service, &sc->service), 0);
+	assert_int_equal(hd_service_listen(sc->service,
+					   &(struct hd_listen_args){ .evq = sc->evq, .backlog = UINT32_MAX }),
+			 0);
+	for (uint32_t i = 0; i < sc->count; i++) {
+		send_two(sc);
+		ask_one(sc, i);
+		hold_one(sc);
+	}
+	assert_int_equal(sc->service->pending, sc->count);
+	assert_int_equal(hd_respq_count(sc->pair->qp), sc->count);
+}
+
+static void work_goes(struct scene *sc)
+{
+	hd_service_close(sc->service);
+	hd_evq_close(sc->evq);
+	hd_dest_put(sc->theirs);
+	hd_dest_put(sc->ended);
+	hd_ep_close(sc->busy);
+	hd_ep_close(sc->mine);
+	hd_ep_close(sc->pair);
+}
+
 /* ---- what the stranger does --------------------------------------------------------------------------------------------------- */
 
 static void closes_for_callers(struct scene *sc)
@@ -85,6 +175,32 @@ static void goes_for_fences(struct scene *sc)
 	hd_fence_fail(sc->peer, NULL, HD_S_LOST);
 }
 
+/* Of two that are connected, with nothing under way. */
+static void closes_a_connection(struct scene *sc)
+{
+	hd_ep_ops_end(sc->mine, sc->peer, HD_S_CANCELLED);
+}
+
+static void closes_for_senders(struct scene *sc)
+{
+	hd_backlog_unreached(sc->ended, HD_S_REFUSED);
+}
+
+static void closes_for_services(struct scene *sc)
+{
+	hd_requests_gone(sc->peer, ENDED, 1);
+}
+
+/* It asks no longer, which it has not. */
+static void takes_back(struct scene *sc)
+{
+	const struct hd_pkt pkt = {
+		.kind = HD_PKT_LEAVE, .dst = sc->service->ep->index, .gen = sc->service->ep->gen, .src = ENDED
+	};
+
+	hd_conn_left(sc->peer->link, &pkt, NULL, 0);
+}
+
 /* Later than those of all others. */
 static void calls_and_hangs_up(struct scene *sc)
 {
@@ -104,6 +220,10 @@ static const struct {
 	{ "a hang-up: pairs", goes_for_pairs },
 	{ "a hang-up: fences", goes_for_fences },
 	{ "a call and a hang-up: its timer", calls_and_hangs_up },
+	{ "a connection ends: what is under way", closes_a_connection },
+	{ "an endpoint is closed: what is queued", closes_for_senders },
+	{ "an endpoint is closed: who asks", closes_for_services },
+	{ "a request is taken back", takes_back },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -114,7 +234,6 @@ static double cost_of(struct scene *sc, size_t row)
 {
 	uint64_t least = UINT64_MAX;
 
-	hd_node_lock(sc->s->a.node);
 	for (int i = 0; i < 3; i++) {
 		uint64_t from = walks_cpu_ns();
 
@@ -123,7 +242,6 @@ static double cost_of(struct scene *sc, size_t row)
 		from = walks_cpu_ns() - from;
 		least = from < least ? from : least;
 	}
-	hd_node_unlock(sc->s->a.node);
 	return (double)least / ROUNDS;
 }
 
@@ -133,13 +251,13 @@ static void costs_of(struct attack_scene *s, uint32_t count, double *ns)
 
 	wire_greet(s->w, &s->a);
 	sc.peer = hd_links(s->a.node)->peers;
-	hd_node_lock(s->a.node);
+	hd_node_lock(s->a.node); /* over all, so that nobody sends what is queued */
 	bystanders_come(&sc, count);
-	hd_node_unlock(s->a.node);
+	work_comes(&sc);
 	for (size_t row = 0; row < ROWS; row++)
 		ns[row] = cost_of(&sc, row);
 	assert_int_equal(hd_events(s->a.node)->answered, count);
-	hd_node_lock(s->a.node);
+	work_goes(&sc);
 	bystanders_go(&sc);
 	hd_node_unlock(s->a.node);
 	wire_hang_up(s->w);

@@ -68,7 +68,6 @@ static int ask_post(struct hd_op *op)
 
 	if (op->dest->state != HD_DEST_BOUND)
 		return hd_op_later(op);
-	op->state = HD_OP_QUEUED;
 	hd_op_enqueue(peer, op);
 	return 0;
 }

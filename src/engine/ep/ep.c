@@ -84,6 +84,7 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->to = hd_links(node)->nobody;
 	LIST_INIT(&ep->claims);
 	STAILQ_INIT(&ep->deferred);
+	hd_chain_init(&ep->transfers);
 	return ep;
 }
 
@@ -190,46 +191,33 @@ static void ep_transfer_end(struct hd_transfer *t, enum hd_status status)
 		hd_transfer_cancel(t, status);
 }
 
+static bool is_queued(struct hd_transfer *t)
+{
+	const struct hd_op *op = hd_op_of(t);
+
+	return op && op->state == HD_OP_QUEUED;
+}
+
+static void queued_end(struct hd_op *op, enum hd_status status)
+{
+	struct hd_peer *peer = op->dest->state == HD_DEST_BOUND ? op->dest->peer : NULL;
+
+	hd_op_dequeue(op);
+	ep_transfer_end(&op->t, status);
+	if (peer)
+		hd_peer_settle(peer);
+}
+
 void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, enum hd_status status)
 {
 	struct hd_transfer *t, *next;
-	struct hd_op *op, *next_op;
 
-	for (t = hd_transfers_first(peer); t; t = next) {
-		next = hd_transfers_next(t);
-		if (t->ep == ep)
+	HD_EP_TRANSFERS_FOREACH(t, next, ep)
+		if (!is_queued(t) && (!peer || t->pending.peer == peer))
 			ep_transfer_end(t, status);
-	}
-	for (op = TAILQ_FIRST(&peer->queue); op; op = next_op) {
-		next_op = TAILQ_NEXT(op, entry);
-		if (op->t.ep != ep)
-			continue;
-		TAILQ_REMOVE(&peer->queue, op, entry);
-		ep_transfer_end(&op->t, status);
-	}
-	hd_peer_settle(peer);
-}
-
-static void waiting_abandon(struct hd_ep *ep)
-{
-	struct hd_node *node = ep->node;
-
-	for (uint32_t i = 0; i < hd_links(node)->dest_count; i++) {
-		struct hd_dest *dest = hd_links(node)->dests[i];
-		struct hd_op *op, *next;
-
-		if (!dest)
-			continue;
-		dest->refs++;
-		for (op = TAILQ_FIRST(&dest->waiting); op; op = next) {
-			next = TAILQ_NEXT(op, entry);
-			if (op->t.ep != ep)
-				continue;
-			TAILQ_REMOVE(&dest->waiting, op, entry);
-			hd_op_abandon(op);
-		}
-		hd_dest_unref(dest);
-	}
+	HD_EP_TRANSFERS_FOREACH(t, next, ep)
+		if (is_queued(t) && (!peer || hd_op_of(t)->dest->peer == peer))
+			queued_end(hd_op_of(t), status);
 }
 
 static void tell_gone(struct hd_ep *ep, struct hd_peer *peer)
@@ -242,21 +230,17 @@ static void tell_gone(struct hd_ep *ep, struct hd_peer *peer)
 /* Everything that is under way on the endpoint is forgotten, so that nothing calls back. */
 static void quiesce(struct hd_ep *ep, bool all)
 {
-	struct hd_node *node = ep->node;
-	struct hd_peer *peer, *next;
 	struct hd_link *link;
 
-	TAILQ_FOREACH(link, &hd_links(node)->links, entry)
+	TAILQ_FOREACH(link, &hd_links(ep->node)->links, entry)
 		hd_stream_forget(link, ep, NULL);
 	hd_seats_drop(ep);
 	hd_order_drop(ep);
-	hd_fence_abandon(ep); /* first: what ends now must not let it go */
-	waiting_abandon(ep);
+	hd_fence_abandon(ep);			 /* first: what ends now must not let it go */
 	if (all || !hd_buffered_is_deaf(ep->rq)) /* what waits until somebody is told stays */
 		hd_claims_drop(ep);
 	hd_rq_drop_posted(ep->rq, ep);
-	HASH_ITER(hh, hd_links(node)->peers, peer, next)
-		hd_ep_ops_end(ep, peer, 0);
+	hd_ep_ops_end(ep, NULL, 0);
 }
 
 /* Everything that names the endpoint forgets it. */

@@ -13,7 +13,7 @@
 /* hd_eps_init: of a new node: its endpoints are of these classes, by enum hd_ep_classes, and groups are carried by `caster`. */
 void hd_eps_init(struct hd_node *node, const struct hd_ep_class *classes, const struct hd_caster *caster);
 
-/* hd_ep_ops_end: end what the endpoint has under way with this peer: in error, a status, or without completions when that is 0. */
+/* hd_ep_ops_end: end what the endpoint has under way with this peer (NULL: with any, and what waits to be): in error, a status, or without completions when that is 0. */
 void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, enum hd_status status);
 
 /*

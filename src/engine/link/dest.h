@@ -35,8 +35,9 @@ struct hd_dest {
 	bool awaits;		      /* in peer->awaiting */
 	bool kept;		      /* the peer has announced it, and it is counted in that one's budget */
 	int tries;
-	struct hd_op_list waiting; /* operations to start once bound */
-	struct hd_op_list fenced;  /* xfer's: those of any endpoint that wait behind a fence */
+	struct hd_op_list
+		waiting; /* operations to start once bound, or, where it is, those in peer->queue that go here */
+	struct hd_op_list fenced; /* xfer's: those of any endpoint that wait behind a fence */
 	LIST_HEAD(, hd_name) names;
 	uint32_t name_count;
 	LIST_ENTRY(hd_dest) entry; /* peer->dests while bound, peer->awaiting while that shakes hands */

@@ -7,6 +7,7 @@
 #ifndef HD_ENGINE_EP_TABLE_H
 #define HD_ENGINE_EP_TABLE_H
 
+#include "base/chain.h"
 #include "engine/event/event.h"
 #include "engine/name/state.h"
 
@@ -100,6 +101,7 @@ struct hd_ep {
 	/* rq's */
 	uint64_t unposted; /* receives that have left the queue for it without a message */
 	/* xfer's */
+	struct hd_chain transfers;  /* those under way, with any peer, and those that wait to be */
 	struct hd_ep_order *order;  /* NULL until something has to keep an order: xfer/seat.h */
 	struct hd_transfer *framed; /* of those in order, the one whose frames leave */
 	/* qp's: posted when a write that waited for a receive has met one; NULL: nobody wants to know */
@@ -111,7 +113,7 @@ struct hd_ep {
 };
 static_assert(offsetof(struct hd_ep, cntrs.read) == 64, "what a message looks at takes more than a line");
 static_assert(offsetof(struct hd_ep, qp) < 128, "what a send looks at takes more than two lines");
-static_assert(sizeof(struct hd_ep) <= 320, "an idle endpoint takes more memory");
+static_assert(sizeof(struct hd_ep) <= 336, "an idle endpoint takes more memory");
 
 /* hd_names_init, hd_names_fini: of a new node; of one that goes, with the table. */
 void hd_names_init(struct hd_node *node);

@@ -102,13 +102,12 @@ void hd_qp_offended(struct hd_ep *ep, enum hd_status status)
 /* ---- failing ------------------------------------------------------------------------------------------------------------- */
 
 /* Long transfers of the other end's that are executed here: it is told, and what had met a receive completes. */
-static void transfers_end(struct hd_ep *ep, struct hd_peer *peer)
+static void transfers_end(struct hd_ep *ep)
 {
 	struct hd_transfer *t, *next;
 
-	for (t = hd_transfers_first(peer); t; t = next) {
-		next = hd_transfers_next(t);
-		if (t->ep != ep || hd_op_of(t))
+	HD_EP_TRANSFERS_FOREACH(t, next, ep) {
+		if (hd_op_of(t))
 			continue;
 		if (hd_transfer_comes_in(t))
 			hd_intake_stop(t, true); /* the receives behind it are flushed in a moment */
@@ -120,7 +119,6 @@ static void transfers_end(struct hd_ep *ep, struct hd_peer *peer)
 static void qp_flush(struct hd_qp *p)
 {
 	struct hd_ep *ep = p->ep;
-	struct hd_peer *peer, *next;
 	struct hd_link *link;
 
 	if (p->life.state == HD_QP_ERR)
@@ -138,8 +136,7 @@ static void qp_flush(struct hd_qp *p)
 	TAILQ_FOREACH(link, &hd_links(ep->node)->links, entry)
 		hd_stream_forget(link, ep, NULL);
 	hd_holdoff_end(p, HD_S_CANCELLED); /* they came before those that are still coming in */
-	HASH_ITER(hh, hd_links(ep->node)->peers, peer, next)
-		transfers_end(ep, peer);
+	transfers_end(ep);
 	hd_xrc_target_home(p);
 	hd_xrc_target_forget(p);
 	hd_rq_flush(ep, HD_S_CANCELLED);

@@ -12,9 +12,9 @@ int hd_backlog_push(struct hd_peer *peer)
 	int n = 0;
 
 	while ((op = TAILQ_FIRST(&peer->queue))) {
-		TAILQ_REMOVE(&peer->queue, op, entry);
+		hd_op_dequeue(op);
 		if (hd_op_start(op) < 0) {
-			TAILQ_INSERT_HEAD(&peer->queue, op, entry);
+			hd_op_requeue(op);
 			break;
 		}
 		n++;
@@ -25,41 +25,37 @@ int hd_backlog_push(struct hd_peer *peer)
 void hd_backlog_bound(struct hd_dest *dest)
 {
 	struct hd_peer *peer = dest->peer;
+	struct hd_op *op;
 
-	TAILQ_CONCAT(&peer->queue, &dest->waiting, entry);
+	TAILQ_FOREACH(op, &dest->waiting, at_dest)
+		TAILQ_INSERT_TAIL(&peer->queue, op, entry);
 	if (!TAILQ_EMPTY(&peer->queue))
 		hd_peer_stall(peer, HD_STALL_QUEUED);
 	hd_peer_busy(peer);
 }
 
-/* dest NULL: for any. */
-static void backlog_fail(struct hd_peer *peer, struct hd_dest *dest, enum hd_status status)
+static void backlog_end(struct hd_op *op, enum hd_status status)
 {
-	struct hd_op *op, *next;
-
-	for (op = TAILQ_FIRST(&peer->queue); op; op = next) {
-		next = TAILQ_NEXT(op, entry);
-		if (dest && op->dest != dest)
-			continue;
-		TAILQ_REMOVE(&peer->queue, op, entry);
-		hd_op_done(op, status);
-	}
-	hd_fence_fail(peer, dest, status);
+	hd_op_dequeue(op);
+	hd_op_done(op, status);
 }
 
 void hd_backlog_ended(struct hd_peer *peer, enum hd_status status)
 {
-	backlog_fail(peer, NULL, status);
+	struct hd_op *op;
+
+	while ((op = TAILQ_FIRST(&peer->queue)))
+		backlog_end(op, status);
+	hd_fence_fail(peer, NULL, status);
 }
 
+/* It is held by who calls this (link/observers.h). */
 void hd_backlog_unreached(struct hd_dest *dest, enum hd_status status)
 {
 	struct hd_op *op;
 
+	while ((op = TAILQ_FIRST(&dest->waiting)))
+		backlog_end(op, status);
 	if (dest->state == HD_DEST_BOUND)
-		backlog_fail(dest->peer, dest, status);
-	while ((op = TAILQ_FIRST(&dest->waiting))) {
-		TAILQ_REMOVE(&dest->waiting, op, entry);
-		hd_op_done(op, status);
-	}
+		hd_fence_fail(dest->peer, dest, status);
 }

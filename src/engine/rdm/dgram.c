@@ -72,7 +72,7 @@ static void overdue(struct hd_timer *timer)
 
 	dest->is_overdue = true;
 	dest->refs++;
-	TAILQ_CONCAT(&all, &dest->waiting, entry);
+	TAILQ_CONCAT(&all, &dest->waiting, at_dest);
 	while ((op = TAILQ_FIRST(&all))) {
 		const struct hd_send_args a = { .iov = op->iov,
 						.count = op->t.count,
@@ -80,11 +80,12 @@ static void overdue(struct hd_timer *timer)
 						.imm = op->imm,
 						.flags = op->flags };
 
-		TAILQ_REMOVE(&all, op, entry);
+		TAILQ_REMOVE(&all, op, at_dest);
 		if (!(op->t.ep->policy & HD_EP_DROP) || op->flags & HD_SEND_SILENT) {
-			TAILQ_INSERT_TAIL(&dest->waiting, op, entry);
+			TAILQ_INSERT_TAIL(&dest->waiting, op, at_dest);
 			continue;
 		}
+		hd_chain_remove(&op->t.of_ep);
 		op->t.ep->tx->ops--; /* it gives its place to the copy */
 		keep_untold(op->t.ep, dest, &a);
 		op->t.ep->tx->ops++;

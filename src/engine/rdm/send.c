@@ -47,12 +47,10 @@ int hd_op_later(struct hd_op *op)
 		hd_op_free(op);
 		return rc;
 	}
-	op->state = HD_OP_QUEUED;
-	if (dest->state == HD_DEST_BOUND) { /* it was ourselves, and at once */
+	if (dest->state == HD_DEST_BOUND) /* it was ourselves, and at once */
 		hd_op_enqueue(dest->peer, op);
-		return 0;
-	}
-	TAILQ_INSERT_TAIL(&dest->waiting, op, entry);
+	else
+		hd_op_await(op);
 	return 0;
 }
 

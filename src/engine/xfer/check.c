@@ -91,8 +91,25 @@ static void queue_check(const struct hd_peer *peer)
 	}
 }
 
+/* What it has under way, and what waits to be. */
+static void ep_transfers_check(const struct hd_ep *ep)
+{
+	struct hd_transfer *t, *next;
+	uint32_t n = 0;
+
+	HD_EP_TRANSFERS_FOREACH(t, next, ep) {
+		const struct hd_op *op = hd_op_of(t);
+
+		if (n++ == HD_CHECKED)
+			return;
+		assert(t->ep == ep);
+		assert(t->state != HD_TRANSFER_IDLE || (op && op->state != HD_OP_FENCED));
+	}
+}
+
 void hd_ep_order_check(const struct hd_ep *ep)
 {
+	ep_transfers_check(ep);
 	if (!ep->order)
 		return;
 	hd_seats_check(ep);

@@ -348,12 +348,12 @@ static int go_by_packet(struct hd_op *op)
 		return -EAGAIN;
 	follow_packets(peer, op);
 	TAILQ_REMOVE(&peer->direct_ops, op, entry);
-	hd_pending_leave(&op->t.pending);
+	hd_transfer_leave(&op->t);
 	rc = op->kind->start(op);
 	if (!rc)
 		return 0;
 	op->state = HD_OP_DIRECT;
-	hd_pending_join(&op->t.pending, peer);
+	hd_transfer_join(&op->t, peer);
 	if (next)
 		TAILQ_INSERT_BEFORE(next, op, entry);
 	else

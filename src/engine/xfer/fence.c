@@ -21,13 +21,13 @@ static void fence_enter(struct hd_op *op)
 {
 	op->state = HD_OP_FENCED;
 	TAILQ_INSERT_TAIL(&op->t.ep->order->fenced, op, entry);
-	TAILQ_INSERT_TAIL(&op->dest->fenced, op, fence);
+	TAILQ_INSERT_TAIL(&op->dest->fenced, op, at_dest);
 }
 
 static void fence_leave(struct hd_op *op)
 {
 	TAILQ_REMOVE(&op->t.ep->order->fenced, op, entry);
-	TAILQ_REMOVE(&op->dest->fenced, op, fence);
+	TAILQ_REMOVE(&op->dest->fenced, op, at_dest);
 }
 
 /* The first operation that waits here for the same remote endpoint; always a fenced one. */
@@ -103,7 +103,6 @@ static void fence_release(struct hd_ep *ep, struct hd_op *first)
 		}
 		fence_leave(op);
 		op->flags &= ~(uint32_t)HD_SEND_GATED;
-		op->state = HD_OP_QUEUED;
 		hd_op_enqueue(peer, op);
 		moved++;
 	}

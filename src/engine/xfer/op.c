@@ -113,7 +113,8 @@ void hd_op_free(struct hd_op *op)
 	hd_transfer_fini(&op->t);
 	if (!op->seat || !hd_seat_leave(op))
 		ep->tx->ops--;
-	hd_dest_unref(op->dest);
+	if (!--op->dest->refs)
+		hd_dest_release(op->dest);
 	hd_pool_put(&hd_xfers(ep->node)->ops, op);
 }
 
@@ -143,7 +144,7 @@ void hd_op_hold_regions(struct hd_op *op, struct hd_mr *const *regions)
 void hd_op_under(struct hd_op *op, enum hd_op_state state)
 {
 	op->state = state;
-	hd_pending_join(&op->t.pending, op->dest->peer);
+	hd_transfer_join(&op->t, op->dest->peer);
 	if (op->kind && state != HD_OP_DIRECT)
 		hd_direct_sent(op);
 }
@@ -183,7 +184,7 @@ static void op_leave(struct hd_op *op)
 	if (op->state == HD_OP_DIRECT)
 		TAILQ_REMOVE(&op->t.pending.peer->direct_ops, op, entry);
 	if (op->state >= HD_OP_DIRECT && op->state < HD_OP_TRANSFER)
-		hd_pending_leave(&op->t.pending);
+		hd_transfer_leave(&op->t);
 	if (op->saw_fence)
 		saw_fence_lift(op);
 }
@@ -256,8 +257,32 @@ int hd_op_gone(struct hd_op *op)
 	return 0;
 }
 
+void hd_op_await(struct hd_op *op)
+{
+	op->state = HD_OP_QUEUED;
+	TAILQ_INSERT_TAIL(&op->dest->waiting, op, at_dest);
+	hd_chain_add(&op->t.ep->transfers, &op->t.of_ep);
+}
+
+void hd_op_requeue(struct hd_op *op)
+{
+	TAILQ_INSERT_HEAD(&op->dest->peer->queue, op, entry);
+	TAILQ_INSERT_HEAD(&op->dest->waiting, op, at_dest);
+	hd_chain_add_first(&op->t.ep->transfers, &op->t.of_ep);
+}
+
+void hd_op_dequeue(struct hd_op *op)
+{
+	if (op->dest->state == HD_DEST_BOUND)
+		TAILQ_REMOVE(&op->dest->peer->queue, op, entry);
+	TAILQ_REMOVE(&op->dest->waiting, op, at_dest);
+	hd_chain_remove(&op->t.of_ep);
+}
+
 void hd_op_enqueue(struct hd_peer *peer, struct hd_op *op)
 {
+	assert(op->dest->state == HD_DEST_BOUND && op->dest->peer == peer);
+	hd_op_await(op);
 	TAILQ_INSERT_TAIL(&peer->queue, op, entry);
 	hd_peer_stall(peer, HD_STALL_QUEUED);
 	hd_peer_busy(peer);

@@ -10,7 +10,7 @@
 #include "engine/xfer/transfer.h"
 
 enum hd_op_state {
-	HD_OP_QUEUED, /* accepted: in dest->waiting, in peer->queue, in a send queue, or in none of them yet */
+	HD_OP_QUEUED, /* accepted: in dest->waiting, and in peer->queue where that is bound; in a send queue; or in none of them yet */
 	HD_OP_FENCED, /* waits behind a fence, in ep->order->fenced */
 	/* under way: among what waits for its peer */
 	HD_OP_DIRECT,	/* executed here, in peer->direct_ops: see direct.c */
@@ -33,9 +33,9 @@ struct hd_op_kind {
 };
 
 struct hd_op {
-	struct hd_transfer t;	  /* first. Its segments are iov[] and regions[] */
-	TAILQ_ENTRY(hd_op) entry; /* of the list that its state names */
-	TAILQ_ENTRY(hd_op) fence; /* HD_OP_FENCED: dest->fenced */
+	struct hd_transfer t;	    /* first. Its segments are iov[] and regions[] */
+	TAILQ_ENTRY(hd_op) entry;   /* of the list that its state names */
+	TAILQ_ENTRY(hd_op) at_dest; /* HD_OP_QUEUED: dest->waiting; HD_OP_FENCED: dest->fenced */
 	enum hd_op_state state;
 	uint32_t flags;		       /* enum hd_send_flag */
 	const struct hd_op_kind *kind; /* NULL: a message */
@@ -202,8 +202,15 @@ void hd_op_check(const struct hd_op *op);
 /* hd_op_header: the head of a packet of this kind about it. */
 void hd_op_header(const struct hd_op *op, uint8_t kind, struct hd_pkt *pkt);
 
-/* hd_op_enqueue: one that cannot start yet is to, in its turn: `push` of link/observers.h. */
+/*
+ * Those that cannot start yet, by where they go and by endpoint, so that what ends looks at its own alone. hd_op_await: it is to start when its
+ * destination is bound. hd_op_enqueue: that is, to this peer, and it starts in its turn: `push` of link/observers.h. hd_op_requeue: it could not,
+ * and is the first still. hd_op_dequeue: it is in none of these lists any more; the peer's short way is settled by the caller (hd_peer_settle).
+ */
+void hd_op_await(struct hd_op *op);
 void hd_op_enqueue(struct hd_peer *peer, struct hd_op *op);
+void hd_op_requeue(struct hd_op *op);
+void hd_op_dequeue(struct hd_op *op);
 
 /* hd_op_free: forget an operation that is in no list any more. */
 void hd_op_free(struct hd_op *op);

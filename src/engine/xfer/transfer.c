@@ -27,7 +27,7 @@ void hd_transfer_fini(struct hd_transfer *t)
 void hd_transfer_begin(struct hd_transfer *t, struct hd_peer *peer, enum hd_transfer_state state)
 {
 	t->state = state;
-	hd_pending_join(&t->pending, peer);
+	hd_transfer_join(t, peer);
 	hd_transfer_check(t);
 }
 
@@ -69,7 +69,7 @@ static void transfer_leave(struct hd_transfer *t)
 	if (t->state == HD_TRANSFER_FRAMES)
 		hd_frames_leave(t);
 	t->state = HD_TRANSFER_IDLE;
-	hd_pending_leave(&t->pending);
+	hd_transfer_leave(t);
 }
 
 /*

@@ -192,7 +192,8 @@ static void print_seen_peer(const struct hd_seen_nodes *nodes, const struct hd_s
 	char name[64];
 
 	if (other)
-		snprintf(name, sizeof(name), "%s, pid %d", other->program, (int)other->pid);
+		snprintf(name, sizeof(name), "%s, pid %d%s", other->program, (int)other->pid,
+			 other->stopped ? ", stopped" : "");
 	else
 		snprintf(name, sizeof(name), "node %.8s", peer->id);
 	printf("             peer %-28s %-8s credit %llu B, holds %llu B for it%s%s%s%s\n", name, peer->state,
@@ -206,7 +207,9 @@ static void print_inside(const struct hd_seen_nodes *nodes)
 
 	puts("\nEndpoints and queue pairs, and what they wait for");
 	STAILQ_FOREACH(node, nodes, entry) {
-		printf("  %7d  %s, %s\n", (int)node->pid, node->program, node->front);
+		printf("  %7d  %s, %s%s\n", (int)node->pid, node->program, node->front,
+		       node->stopped ? ": stopped, by a signal or a debugger: `kill -CONT` lets it go on"
+				     : "");
 		if (node->unseen)
 			printf("             not shown: %s\n", node->unseen);
 		for (unsigned i = 0; i < node->ep_count; i++) {
@@ -381,6 +384,7 @@ static void json_nodes(struct hd_json *json, const struct hd_seen_nodes *nodes)
 		hd_json_open(json, NULL, '{');
 		hd_json_number(json, "pid", node->pid);
 		hd_json_text(json, "program", node->program);
+		hd_json_bool(json, "stopped", node->stopped);
 		hd_json_text(json, "interface", node->front);
 		hd_json_text(json, "id", node->id);
 		json_links(json, node);

@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "tool/nodes.h"
 
+#include "base/proc.h"
+
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -104,6 +106,15 @@ static int read_links(struct hd_seen_node *node, const struct hd_node_page *firs
 	return 0;
 }
 
+/* T: by a signal, t: by a debugger; proc(5). */
+static bool is_stopped(pid_t pid)
+{
+	uint64_t born;
+	char state;
+
+	return hd_proc_stat(pid, &state, &born) && (state == 'T' || state == 't');
+}
+
 static int add_node(struct hd_seen_nodes *nodes, pid_t pid, const struct hd_node_page *pages)
 {
 	struct hd_seen_node *node = calloc(1, sizeof(*node));
@@ -111,6 +122,7 @@ static int add_node(struct hd_seen_nodes *nodes, pid_t pid, const struct hd_node
 	if (!node)
 		return -ENOMEM;
 	node->pid = pid;
+	node->stopped = is_stopped(pid);
 	copy_text(node->program, pages[0].program, sizeof(pages[0].program));
 	copy_text(node->front, pages[0].front, sizeof(pages[0].front));
 	snprintf(node->id, sizeof(node->id), "%016llx%016llx", (unsigned long long)pages[0].id.word[0],

@@ -38,6 +38,7 @@ struct hd_seen_peer {
 struct hd_seen_node {
 	STAILQ_ENTRY(hd_seen_node) entry;
 	pid_t pid;
+	bool stopped; /* by a signal or a debugger */
 	char program[33], front[17];
 	char id[33]; /* in hexadecimal */
 	unsigned link_count;

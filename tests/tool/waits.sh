@@ -11,16 +11,21 @@ heddle=$1 fake_node=$2 stuck=$4
 export LC_ALL=C HEDDLE_UNEXPECTED_PEER=256K
 unset HEDDLE_TRANSPORT FI_PROVIDER FI_PROVIDER_PATH
 
-# What is said of a program that hangs in that way, over that transport: the lines of its process, of all its nodes, in $tap_scratch/said.
+# What is said of a program that hangs in that way, over that transport, or is stopped besides: the lines of its process, of all its nodes, in $tap_scratch/said.
 hang() {
 	local pid status=0
 	coproc STUCK { exec "$heddle" run -t "$2" -l debug -- "$stuck" "$1" 2>"$tap_scratch/log"; }
 	local reader=${STUCK[0]} writer=${STUCK[1]} word=
 	pid=$STUCK_PID
 	read -r -t 60 word <&"$reader" || true
+	if [ -n "${3:-}" ]; then
+		kill -STOP "$pid"
+		until grep -q '^State:.T' "/proc/$pid/status"; do sleep 0.01; done
+	fi
 	"$heddle" info --links >"$tap_scratch/links" || status=$?
 	"$heddle" info --json >"$tap_scratch/json" || status=$?
 	awk -v pid="$pid" '/^ +[0-9]+ / { mine = $1 == pid } /^$/ { mine = 0 } mine' "$tap_scratch/links" >"$tap_scratch/said"
+	kill -CONT "$pid"
 	exec {writer}>&-
 	wait "$pid" || status=$?
 	[ "$word" = ready ] && [ $status -eq 0 ]
@@ -57,6 +62,10 @@ check_output "which says at its end what it did" 'info engine: libfabric ends: [
 check_output "by which way" 'info engine: by shm: sent [1-9][0-9]* messages and requests, [0-9.]+ [kMG]?B in packets, .* in [0-9]+ copies; took in [0-9]+' cat "$tap_scratch/log"
 check_output "and what it waited for" 'info engine: it slept [0-9]+ times; was refused [1-9][0-9]* sends' cat "$tap_scratch/log"
 check_output "is seen there" 'debug engine: endpoint 0: no credit for 4096 bytes at peer [0-9a-f]{8}$' cat "$tap_scratch/log"
+
+check "a program that was stopped" hang no-credit shm stopped
+check_output "is said to be" '^ +[0-9]+  stuck, libfabric: stopped, by a signal or a debugger' cat "$tap_scratch/said"
+check_output "and by who waits for it" 'peer stuck, pid [0-9]+, stopped .* waits for credit' cat "$tap_scratch/said"
 
 # another_build: a page of a node that this program cannot look into
 another_build() {

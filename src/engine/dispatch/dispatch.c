@@ -6,6 +6,7 @@
  * hd_deliver_end for one in pieces. Nobody below
  * calls it again: what has come is decoded and charged here, once.
  */
+#include "base/minus.h"
 #include "engine/cm/cm.h"
 #include "engine/core/core.h"
 #include "engine/link/link.h"
@@ -93,7 +94,7 @@ static uint32_t request_units(const struct hd_pkt *pkt, const void *payload, siz
 	}
 }
 
-/* What the request brings of the program's; it is well formed. */
+/* What the request brings of the program's. It was well formed when it was looked at, which its sender may have changed since. */
 static size_t request_bytes(const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_rma head;
@@ -103,7 +104,7 @@ static size_t request_bytes(const struct hd_pkt *pkt, const void *payload, size_
 	if (pkt->kind != HD_PKT_WRITE)
 		return len;
 	memcpy(&head, payload, sizeof(head));
-	return head.offer_len ? 0 : len - hd_rma_list_size(head.count);
+	return head.offer_len ? 0 : hd_minus(len, hd_rma_list_size(head.count));
 }
 
 static int dispatch_request(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)

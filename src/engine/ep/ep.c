@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in bound_port.c. */
 #include "engine/ep/ep.h"
-#include "base/clock.h"
 #include "base/minus.h"
 #include "engine/ep/alias.h"
 #include "engine/ep/class.h"
@@ -17,7 +16,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define TX_DEFAULT 4096
 
@@ -335,24 +333,6 @@ int hd_ep_set_txq(struct hd_ep *ep, struct hd_txq *txq)
 		txq->users++;
 	}
 	return 0;
-}
-
-/* Others go on meanwhile. */
-static void ep_stand_aside(struct hd_node *node)
-{
-	const struct timespec nap = { .tv_nsec = HD_NS_PER_MS };
-
-	hd_node_unlock(node);
-	nanosleep(&nap, NULL);
-	hd_node_lock(node);
-}
-
-void hd_ep_settle(struct hd_ep *ep)
-{
-	hd_assert_locked(ep->node);
-	for (uint32_t i = 0; i < hd_ep_aliases(ep); i++)
-		while (hd_transfers_stop(hd_ep_alias_at(ep, i)))
-			ep_stand_aside(ep->node);
 }
 
 void hd_ep_close(struct hd_ep *ep)

@@ -8,7 +8,6 @@
 #include "engine/xfer/xfer.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #define LONG (8u << 20)
@@ -117,44 +116,12 @@ static void endpoint_closes(void **state)
 	pair_close(&p);
 }
 
-/* Another thread of the program, which needs the node. */
-static void *goes_on(void *arg)
-{
-	struct hd_node *node = arg;
-
-	hd_node_lock(node);
-	stuck.holds = false;
-	hd_node_unlock(node);
-	return NULL;
-}
-
-/* But others go on. */
-static void endpoint_settles(void **state)
-{
-	struct hd_transfer *t;
-	pthread_t other;
-	struct pair p;
-
-	t = fetching(&p);
-	hd_node_lock(p.b.node);
-	assert_int_equal(pthread_create(&other, NULL, goes_on, p.b.node), 0);
-	hd_ep_settle(p.b.ep);
-	assert_false(stuck.holds);
-	assert_true(hd_transfers_first(p.b.to->peer) != t || t->state == HD_TRANSFER_HERE);
-	hd_node_unlock(p.b.node);
-	pthread_join(other, NULL);
-	side_endpoint(&p.b, HD_EP_RDM);
-	assert_int_equal(stuck.waited, 0);
-	pair_close(&p);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(given_up),
 		cmocka_unit_test(link_down),
 		cmocka_unit_test(endpoint_closes),
-		cmocka_unit_test(endpoint_settles),
 	};
 	int rc;
 

@@ -178,31 +178,6 @@ void hd_transfer_forget(struct hd_transfer *t)
 	transfer_leave(t);
 }
 
-/* One that has been given up ends when it can, and with it perhaps others of the endpoint. */
-bool hd_transfers_stop(struct hd_ep *ep)
-{
-	struct hd_transfer *t, *next;
-	bool any = false;
-
-	HD_EP_TRANSFERS_FOREACH(t, next, ep) {
-		bool closing = t->state == HD_TRANSFER_CLOSING;
-
-		if (!closing && t->state != HD_TRANSFER_GET)
-			continue;
-		if (!hd_intake_stop(t, false)) {
-			if (!closing) {
-				t->status = HD_S_CANCELLED;
-				tell_given_up(t, HD_S_OK);
-			}
-			any = true;
-		} else if (closing) {
-			hd_transfer_end(t, t->status);
-			return true;
-		}
-	}
-	return any;
-}
-
 static void transfer_lost(struct hd_pending *pending, enum hd_status status)
 {
 	struct hd_transfer *t = hd_transfer_of(pending);

@@ -194,12 +194,6 @@ void hd_transfer_spoil(struct hd_transfer *t, enum hd_status status);
 void hd_transfer_drop(struct hd_transfer *t);
 void hd_transfer_forget(struct hd_transfer *t);
 
-/*
- * hd_transfers_stop: the link writes no more for those of this endpoint, which is about to end them; but for some that wait until another process is out
- * of a copy (HD_TRANSFER_CLOSING): true: there are such, ask again.
- */
-bool hd_transfers_stop(struct hd_ep *ep);
-
 /* hd_transfer_answered: ACK or FIN has come for one. Negative: not one that could be answered now. */
 int hd_transfer_answered(struct hd_link *link, const struct hd_pkt *pkt);
 

@@ -357,11 +357,9 @@ static void qp_close(struct hv_qp *qp)
 {
 	struct hv_context *ctx = qp->ctx;
 
-	if (!qp->domain) {
-		hd_ep_settle(qp->ep);
+	if (!qp->domain)
 		hd_node_poll(
 			ctx->node); /* what it has sent, and completed, leaves: the program may end next */
-	}
 	hv_mcasts_leave(qp);
 	if (qp->domain)
 		hv_lend_forget(qp);

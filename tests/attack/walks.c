@@ -9,6 +9,7 @@
 #include "engine/qp/qp.h"
 #include "engine/qp/respq.h"
 #include "engine/rdm/backlog.h"
+#include "engine/rma/rma.h"
 #include "engine/xfer/fence.h"
 #include "engine/xfer/op.h"
 
@@ -34,11 +35,14 @@ struct scene {
 	struct hd_service *service;	/* the stranger has asked much of it */
 	struct hd_evq *evq;
 	struct hd_ep *pair; /* a queue pair that is not ready for what the stranger sends it */
+	struct hd_mr *mr;   /* what the stranger reads, and does not take in */
+	char *read;
 };
 
 #define BUSY 7 /* the stranger's endpoints */
 #define ENDED 5
 #define ASKS 6
+#define READ_BYTES 8192 /* more than what is answered at once */
 
 static uint64_t walks_cpu_ns(void)
 {
@@ -107,11 +111,38 @@ static void hold_one(struct scene *sc)
 	assert_int_equal(hd_respq_put(sc->pair->qp, &a), 0);
 }
 
+/* The stranger reads, and his answer waits for its turn. */
+static void read_one(struct scene *sc, uint32_t i)
+{
+	static const struct hd_rma_server server;
+	struct {
+		struct hd_rma head;
+		struct hd_rma_seg seg;
+	} body = { .head.count = 1, .seg = { (uintptr_t)sc->read, READ_BYTES, hd_mr_key(sc->mr) } };
+	const struct hd_pkt pkt = { .kind = HD_PKT_READ, .src = BUSY, .op = i + 1 };
+	const struct hd_arrival a = {
+		.peer = sc->peer, .ep = sc->busy, .pkt = &pkt, .payload = &body, .len = sizeof(body)
+	};
+
+	assert_int_equal(hd_rma_request(&a, &server), 0);
+}
+
+static void memory_comes(struct scene *sc)
+{
+	struct iovec iov = { NULL, READ_BYTES };
+	const struct hd_mr_attr attr = {
+		.iov = &iov, .count = 1, .access = HD_ACCESS_REMOTE_READ, .flags = HD_MR_VIRTUAL
+	};
+
+	iov.iov_base = sc->read = calloc(1, READ_BYTES);
+	assert_int_equal(hd_mr_open(sc->s->a.node, &attr, &sc->mr), 0);
+}
+
 static void work_comes(struct scene *sc)
 {
 	const struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const struct hd_service_attr service = { .bind = (const void *)&any };
-	const struct hd_ep_attr attr = { .type = HD_EP_RDM };
+	const struct hd_ep_attr attr = { .type = HD_EP_RDM, .policy = HD_EP_REMOTE_READ };
 	const struct hd_ep_attr pair = { .type = HD_EP_RDM,
 					 .policy = HD_EP_NUMBERED | HD_EP_PAIRED,
 					 .tx_size = 64 };
@@ -128,10 +159,12 @@ static void work_comes(struct scene *sc)
 	assert_int_equal(hd_service_listen(sc->service,
 					   &(struct hd_listen_args){ .evq = sc->evq, .backlog = UINT32_MAX }),
 			 0);
+	memory_comes(sc);
 	for (uint32_t i = 0; i < sc->count; i++) {
 		send_two(sc);
 		ask_one(sc, i);
 		hold_one(sc);
+		read_one(sc, i);
 	}
 	assert_int_equal(sc->service->pending, sc->count);
 	assert_int_equal(hd_respq_count(sc->pair->qp), sc->count);
@@ -146,6 +179,8 @@ static void work_goes(struct scene *sc)
 	hd_ep_close(sc->busy);
 	hd_ep_close(sc->mine);
 	hd_ep_close(sc->pair);
+	hd_mr_close(sc->mr);
+	free(sc->read);
 }
 
 /* ---- what the stranger does --------------------------------------------------------------------------------------------------- */
@@ -191,14 +226,30 @@ static void closes_for_services(struct scene *sc)
 	hd_requests_gone(sc->peer, ENDED, 1);
 }
 
-/* It asks no longer, which it has not. */
-static void takes_back(struct scene *sc)
+/* It asks no longer, which it has not: another endpoint, and one that has asked much. */
+static void withdraw(struct scene *sc, uint32_t from)
 {
 	const struct hd_pkt pkt = {
-		.kind = HD_PKT_LEAVE, .dst = sc->service->ep->index, .gen = sc->service->ep->gen, .src = ENDED
+		.kind = HD_PKT_LEAVE, .dst = sc->service->ep->index, .gen = sc->service->ep->gen, .src = from
 	};
 
 	hd_conn_left(sc->peer->link, &pkt, NULL, 0);
+}
+
+static void takes_back(struct scene *sc)
+{
+	withdraw(sc, ENDED);
+}
+
+static void takes_back_one_of_many(struct scene *sc)
+{
+	withdraw(sc, ASKS);
+}
+
+/* A read that he has not asked for. */
+static void reads_no_more(struct scene *sc)
+{
+	hd_rma_taken_back(sc->peer, 0);
 }
 
 /* Later than those of all others. */
@@ -224,6 +275,8 @@ static const struct {
 	{ "an endpoint is closed: what is queued", closes_for_senders },
 	{ "an endpoint is closed: who asks", closes_for_services },
 	{ "a request is taken back", takes_back },
+	{ "one of an endpoint's many requests is", takes_back_one_of_many },
+	{ "a read is taken back", reads_no_more },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

@@ -22,15 +22,22 @@
 
 /* ---- the end of requests -------------------------------------------------------------------------------------------------- */
 
-/* What one takes of the budget of whose it is, with the event that tells of it. */
-#define REQUEST_UNITS ((uint32_t)((sizeof(struct hd_request) + HD_CM_PRIVATE + 256) / HD_UNIT + 1))
+/* What one takes of the budget of whose it is, with the event that tells of it and the lists by which it is found. */
+#define REQUEST_UNITS ((uint32_t)((sizeof(struct hd_request) + HD_CM_PRIVATE + 384) / HD_UNIT + 1))
+
+/* Its caller's doings find it no longer. */
+static void request_unfind(struct hd_request *r)
+{
+	hd_of_peer_leave(r->service->node, &r->of_peer);
+	hd_of_peer_leave(r->service->node, &r->of_call);
+}
 
 static void request_free(struct hd_request *r)
 {
 	LIST_REMOVE(r, entry);
 	if (r->service->evq)
 		hd_evq_drop(r->service->evq, &r->unread);
-	hd_of_peer_leave(r->service->node, &r->of_peer);
+	request_unfind(r);
 	hd_budget_unkeep(r->share->budget, REQUEST_UNITS);
 	hd_share_release(r->share, 0);
 	r->service->pending--;
@@ -62,7 +69,7 @@ void hd_request_reject(struct hd_request *request, const struct hd_cm_data *data
 /* The caller is gone. Whoever has the handle keeps it, and learns of it when he answers. */
 static void orphan(struct hd_request *r)
 {
-	hd_of_peer_leave(r->service->node, &r->of_peer);
+	request_unfind(r);
 	r->peer = NULL;
 	if (r->service->evq && !r->service->keeps && hd_evq_drop(r->service->evq, &r->unread))
 		request_free(r);
@@ -94,14 +101,19 @@ void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 	}
 }
 
+/* Each call has a number of its own, so there is one such; of a caller who gives two the same, the later one. */
+static uint64_t call_key(uint32_t index, uint32_t op)
+{
+	return (uint64_t)index << 32 | op;
+}
+
 void hd_request_withdrawn(struct hd_peer *peer, const struct hd_service *service, uint32_t index, uint32_t op)
 {
-	struct hd_of_peer *of = hd_of_peer_first(peer, HD_OF_PEER_ASKED, index);
+	struct hd_of_peer *of = hd_of_peer_first(peer, HD_OF_PEER_CALL, call_key(index, op));
+	struct hd_request *r = of ? hd_container(of, struct hd_request, of_call) : NULL;
 
-	while (of && (request_in(of)->service != service || request_in(of)->op != op))
-		of = LIST_NEXT(of, entry);
-	if (of)
-		orphan(request_in(of));
+	if (r && r->service == service)
+		orphan(r);
 }
 
 /* ---- a request comes --------------------------------------------------------------------------------------------------------- */
@@ -121,6 +133,17 @@ static void name_caller(const struct hd_link *link, const struct hd_announce *fr
 	hd_addr_unmap(addr, from->port, out);
 }
 
+static int request_findable(struct hd_request *r, struct hd_peer *peer, uint32_t index, uint32_t op)
+{
+	int rc = hd_of_peer_enter(peer, HD_OF_PEER_ASKED, index, &r->of_peer);
+
+	if (!rc)
+		rc = hd_of_peer_enter(peer, HD_OF_PEER_CALL, call_key(index, op), &r->of_call);
+	if (rc)
+		request_unfind(r);
+	return rc;
+}
+
 static struct hd_request *request_make(struct hd_service *s, struct hd_link *link, const struct hd_pkt *pkt,
 				       const struct hd_connect *body)
 {
@@ -130,12 +153,13 @@ static struct hd_request *request_make(struct hd_service *s, struct hd_link *lin
 	if (!hd_budget_keep(share->budget, REQUEST_UNITS))
 		return NULL;
 	r = calloc(1, sizeof(*r));
-	if (!r || hd_of_peer_enter(link->peer, HD_OF_PEER_ASKED, body->from.index, &r->of_peer) < 0) {
+	if (r)
+		r->service = s;
+	if (!r || request_findable(r, link->peer, body->from.index, pkt->op) < 0) {
 		hd_budget_unkeep(share->budget, REQUEST_UNITS);
 		free(r);
 		return NULL;
 	}
-	r->service = s;
 	r->peer = link->peer;
 	r->share = hd_share_leave(share);
 	r->node = link->peer->id;

@@ -87,8 +87,8 @@ struct hd_request {
 	struct hd_service *service;
 	struct hd_peer *peer;	/* of the caller; NULL once it is gone */
 	struct hd_share *share; /* in whose budget it is counted: a share of that, which may outlive the peer */
-	struct hd_of_peer of_peer;   /* HD_OF_PEER_ASKED, while `peer` */
-	struct hd_evq_entry *unread; /* its event, with the lock of service->evq */
+	struct hd_of_peer of_peer, of_call; /* HD_OF_PEER_ASKED and HD_OF_PEER_CALL, while `peer` */
+	struct hd_evq_entry *unread;	    /* its event, with the lock of service->evq */
 	struct hd_node_id node;
 	struct hd_announce from;
 	uint32_t op;

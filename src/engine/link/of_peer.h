@@ -10,11 +10,6 @@
 
 #include "engine/link/peer.h"
 
-enum hd_of_peer_kind {
-	HD_OF_PEER_ASKED, /* cm's: struct hd_request, by the caller's endpoint */
-	HD_OF_PEER_HELD,  /* qp's: struct hd_queued, by the sender's endpoint */
-};
-
 /* Embedded in what is kept. Zeroed memory is in no list. */
 struct hd_of_peer {
 	struct hd_of_peer_list *list; /* NULL: in none */

@@ -133,7 +133,8 @@ static void peer_free(struct hd_peer *peer, int err)
 	if (hd_links(node)->self == peer)
 		hd_links(node)->self = NULL;
 	hd_remotes_free(peer);
-	assert(LIST_EMPTY(&peer->keyed[HD_OF_PEER_ASKED]) && LIST_EMPTY(&peer->keyed[HD_OF_PEER_HELD]));
+	for (int kind = 0; kind < HD_OF_PEER_KINDS; kind++)
+		assert(LIST_EMPTY(&peer->keyed[kind]));
 	free(peer);
 }
 

@@ -77,6 +77,15 @@ enum hd_stall {
 	HD_STALL_SAW = 1 << 3,	   /* peer->saw_fences */
 };
 
+/* What rooms above keep of a peer and find again by a key: of_peer.h. */
+enum hd_of_peer_kind {
+	HD_OF_PEER_ASKED, /* cm's: struct hd_request, by the caller's endpoint */
+	HD_OF_PEER_CALL,  /* the same, by that and the number of the call */
+	HD_OF_PEER_HELD,  /* qp's: struct hd_queued, by the sender's endpoint */
+	HD_OF_PEER_READ,  /* rma's: a read that is served, by its initiator's number for it */
+	HD_OF_PEER_KINDS
+};
+
 /* Everything is link's, and written by it alone, where nothing else is said. */
 struct hd_peer {
 	/* for every send */
@@ -121,10 +130,10 @@ struct hd_peer {
 	LIST_HEAD(, hd_overflow) owing; /* completions that wait, and hold its credit */
 	LIST_HEAD(, hd_dest) dests;
 	LIST_HEAD(, hd_dest) awaiting;
-	UT_hash_handle hh;		       /* hd_links.peers */
-	struct hd_pending_list pending;	       /* everything under way */
-	uint8_t addr[HD_HELLO_ADDRS + 3][16];  /* where its endpoints can be called */
-	LIST_HEAD(, hd_of_peer_list) keyed[2]; /* by enum hd_of_peer_kind: of_peer.c */
+	UT_hash_handle hh;				      /* hd_links.peers */
+	struct hd_pending_list pending;			      /* everything under way */
+	uint8_t addr[HD_HELLO_ADDRS + 3][16];		      /* where its endpoints can be called */
+	LIST_HEAD(, hd_of_peer_list) keyed[HD_OF_PEER_KINDS]; /* of_peer.c */
 	/* xfer's */
 	TAILQ_HEAD(, hd_transfer) framing; /* HD_TRANSFER_FRAMES: take turns, a frame each */
 	struct hd_op_list queue; /* HD_OP_QUEUED: accepted, to be started in order; rdm starts them */
@@ -148,7 +157,7 @@ static_assert(offsetof(struct hd_peer, realm) ==
 		      offsetof(struct hd_peer, id) + offsetof(struct hd_peer_key, realm),
 	      "a peer is found by its id and realm");
 static_assert(offsetof(struct hd_peer, remote_count) < 64, "what a send looks at takes more than a line");
-static_assert(sizeof(struct hd_peer) <= 776, "a peer takes more memory");
+static_assert(sizeof(struct hd_peer) <= 792, "a peer takes more memory");
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 

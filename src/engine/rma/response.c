@@ -147,6 +147,7 @@ static void response_fill(struct hd_response *r, const struct hd_rma_request *q,
 	r->imm = q->a->pkt->imm;
 	r->done = q->done;
 	r->copy = NULL;
+	r->of_peer.list = NULL;
 	r->iov = (struct iovec *)(void *)&r->held[f->regions];
 	memcpy(r->iov, f->iov, sizeof(f->iov[0]) * (size_t)f->pieces);
 	r->t.pending.peer = q->a->peer;
@@ -210,6 +211,7 @@ void hd_response_free(struct hd_response *r)
 		if (r->server->end)
 			r->server->end(&r->t);
 	}
+	hd_of_peer_leave(node, &r->of_peer);
 	regions_drop(r);
 	hd_peer_free_units(r->t.pending.peer, r->units);
 	if (r->copy)

@@ -42,10 +42,11 @@ struct hd_rma_held {
 struct hd_response {
 	struct hd_transfer t; /* first */
 	const struct hd_rma_server *server;
-	uint32_t access; /* of its regions: HD_ACCESS_REMOTE_* */
-	uint32_t units;	 /* credit that it holds */
-	uint32_t src;	 /* hd_dest_id of who asks */
-	uint8_t flags;	 /* enum hd_pkt_flag of the request */
+	uint32_t access;	   /* of its regions: HD_ACCESS_REMOTE_* */
+	uint32_t units;		   /* credit that it holds */
+	uint32_t src;		   /* hd_dest_id of who asks */
+	struct hd_of_peer of_peer; /* HD_OF_PEER_READ, of one that is served */
+	uint8_t flags;		   /* enum hd_pkt_flag of the request */
 	uint64_t imm;
 	uint64_t done;	   /* bytes that were transferred before */
 	void *copy;	   /* of all bytes: what a short READ found when it came; or NULL */

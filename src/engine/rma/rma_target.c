@@ -223,6 +223,8 @@ static int serve_later(const struct hd_rma_request *r, const struct hd_rma_found
 	if (!read)
 		return HD_S_NO_MEMORY;
 	rc = r->len <= HD_RMA_ORDERED ? hd_response_copy(read) : 0;
+	if (!rc)
+		rc = hd_of_peer_enter(r->a->peer, HD_OF_PEER_READ, read->t.remote, &read->of_peer);
 	if (rc < 0) {
 		read->units = 0; /* the answer gives it back */
 		hd_response_free(read);
@@ -259,13 +261,10 @@ static int rma_target_read(const struct hd_arrival *a, const struct hd_rma_serve
 
 void hd_rma_taken_back(struct hd_peer *peer, uint32_t number)
 {
-	struct hd_transfer *t;
+	struct hd_of_peer *of = hd_of_peer_first(peer, HD_OF_PEER_READ, number);
 
-	HD_TRANSFERS_FOREACH(t, peer)
-	if (t->owner == &serves && t->remote == number) {
-		hd_transfer_end(t, HD_S_CANCELLED);
-		return;
-	}
+	if (of)
+		hd_transfer_end(&hd_container(of, struct hd_response, of_peer)->t, HD_S_CANCELLED);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------------------ */

@@ -513,12 +513,12 @@ int hv_ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, stru
 	if (rc)
 		return rc;
 	if (qp->far)
-		return hv_far_query(qp, attr, init);
+		return hv_far_query(qp, attr, mask, init);
 	if (!hv_enter(qp->ctx))
 		return EIO;
 	*attr = qp->attr;
-	pub->state = attr->qp_state = hv_qp_look(qp);
-	attr->cur_qp_state = attr->qp_state;
+	attr->qp_state = attr->cur_qp_state = hv_qp_look(qp);
+	hv_qp_show(pub, attr, mask);
 	attr->path_mig_state = (enum ibv_mig_state)hd_ep_path(qp->ep);
 	attr->sq_draining = *qp->state == HD_QP_SQD || *qp->state == HD_QP_SQD_PENDING;
 	hv_qp_psns(qp, attr);

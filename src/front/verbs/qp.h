@@ -109,8 +109,18 @@ void hv_qp_psns(const struct hv_qp *qp, struct ibv_qp_attr *attr);
 /* hv_qp_migrate: what was the second path is the first, and there is no second one. */
 void hv_qp_migrate(struct ibv_qp_attr *attr);
 
-/* hv_qp_look: its state now, which is the engine's. Programs see it in ibv_qp.state when they query or modify. With the lock. */
+/* hv_qp_look: its state now, which is the engine's. With the lock. */
 enum ibv_qp_state hv_qp_look(const struct hv_qp *qp);
+
+/*
+ * hv_qp_show: a call has set these, or told them. ibv_qp.state is what the program has set, or asked for last: programs compare it with
+ * what they did, and one that fell meanwhile takes requests as before, and flushes them.
+ */
+static inline void hv_qp_show(struct ibv_qp *pub, const struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & IBV_QP_STATE)
+		pub->state = attr->qp_state;
+}
 
 /* hv_qp_left: how many requests its send queue takes: a place is free again when a completion of it, or of a later one, has been polled. */
 static inline uint32_t hv_qp_left(const struct hv_qp *qp)

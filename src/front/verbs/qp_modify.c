@@ -280,7 +280,6 @@ static int qp_modify_modify(struct hv_qp *qp, const struct ibv_qp_attr *a, int m
 	if (qp->migrated)
 		hv_qp_migrate(&all);
 	qp->attr = to == IBV_QPS_RESET ? (struct ibv_qp_attr){ 0 } : all;
-	qp->pub.qp_base.state = hv_qp_look(qp);
 	return 0;
 }
 
@@ -301,7 +300,8 @@ int hv_ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 	if (!hv_enter(qp->ctx))
 		return EIO;
 	rc = hv_qp_modify(qp, attr, mask);
-	pub->state = hv_qp_look(qp);
+	if (!rc)
+		hv_qp_show(pub, attr, mask);
 	hv_leave(qp->ctx);
 	return rc;
 }

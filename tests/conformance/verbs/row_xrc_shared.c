@@ -310,7 +310,9 @@ static void handles(struct ct *ct)
 	}
 	ct_sync(ct, NULL);
 	if (ct->rank == DOOR) {
+		CT_EQ(ct, x.recv->state, IBV_QPS_RESET); /* it has not asked since */
 		CT_EQ(ct, vt_state(&x.e, x.recv), IBV_QPS_RTS);
+		CT_EQ(ct, x.recv->state, IBV_QPS_RTS);
 		VT_OK(ct, ibv_destroy_qp(x.recv));
 		x.recv = NULL;
 	}
@@ -334,7 +336,8 @@ static void handles(struct ct *ct)
 /* Whoever has it is told of its errors. What is left of one whose process has died is a handle in error, which can be destroyed. */
 static void handle_events(struct ct *ct)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	struct ibv_qp_attr got, attr = { .qp_state = IBV_QPS_RESET };
+	struct ibv_qp_init_attr init;
 	struct ibv_qp *qp = NULL;
 	struct xrc x;
 	char go;
@@ -352,8 +355,12 @@ static void handle_events(struct ct *ct)
 	} else {
 		vt_event(&x.e, IBV_EVENT_QP_REQ_ERR, ct->rank == DOOR ? x.recv : qp);
 	}
-	if (ct->rank == OWNER)
+	if (ct->rank == OWNER) {
+		VT_OK(ct, ibv_query_qp(qp, &got, IBV_QP_CAP, &init));
+		CT_EQ(ct, qp->state, IBV_QPS_RTS); /* nobody has asked for it */
 		CT_EQ(ct, vt_state(&x.e, qp), IBV_QPS_ERR);
+		CT_EQ(ct, qp->state, IBV_QPS_ERR);
+	}
 	ct_sync(ct, NULL);
 	if (ct->rank == DOOR) {
 		ct_doomed(ct);

@@ -190,11 +190,12 @@ int hv_far_modify(struct hv_qp *handle, const struct ibv_qp_attr *attr, int mask
 
 	if (err)
 		return EIO; /* it is gone */
-	handle->pub.qp_base.state = t.qp_state;
+	if (!rc)
+		hv_qp_show(&handle->pub.qp_base, attr, mask);
 	return rc;
 }
 
-int hv_far_query(struct hv_qp *handle, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
+int hv_far_query(struct hv_qp *handle, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
 	struct asking q = { .head.what = HV_ASK_QUERY };
 	struct ibv_qp *pub = &handle->pub.qp_base;
@@ -208,7 +209,7 @@ int hv_far_query(struct hv_qp *handle, struct ibv_qp_attr *attr, struct ibv_qp_i
 					   .cap = t.cap,
 					   .qp_type = IBV_QPT_XRC_RECV,
 					   .sq_sig_all = t.sq_sig_all };
-	pub->state = t.qp_state;
+	hv_qp_show(pub, attr, mask);
 	return 0;
 }
 

@@ -109,7 +109,7 @@ struct hv_far;
  */
 struct ibv_qp *hv_far_open(struct hv_xrcd *xrcd, uint32_t number, void *qp_context);
 int hv_far_modify(struct hv_qp *handle, const struct ibv_qp_attr *attr, int mask);
-int hv_far_query(struct hv_qp *handle, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
+int hv_far_query(struct hv_qp *handle, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
 void hv_far_close(struct hv_qp *handle);
 
 /*

@@ -42,6 +42,8 @@ static inline uintptr_t hd_thread_self(void)
 
 	__asm__("mov %%fs:0, %0" : "=r"(self));
 	return self;
+#elif defined(__aarch64__)
+	return (uintptr_t)__builtin_thread_pointer();
 #else
 	return (uintptr_t)pthread_self();
 #endif

@@ -15,6 +15,19 @@
 		"	endbr64\n" \
 		"	jmp *" slot "(%rip)\n" \
 		".size " name ", . - " name "\n");
+#elif defined(__aarch64__)
+#define HV_JUMPS 1
+
+/* x16 is nobody's between a call and the function (AAPCS64, 6.1.1); the hint is a landing pad (BTI), and nothing where there is none. */
+#define HV_JUMP(name, slot) \
+	__asm__(".text\n" \
+		".globl " name "\n" \
+		".type " name ", %function\n" name ":\n" \
+		"	hint #34\n" \
+		"	adrp x16, " slot "\n" \
+		"	ldr x16, [x16, #:lo12:" slot "]\n" \
+		"	br x16\n" \
+		".size " name ", . - " name "\n");
 #else
 #define HV_JUMPS 0
 #endif

@@ -42,9 +42,9 @@ void hv_cm_defer(void *library)
 #else /* nobody jumps: always ours */
 
 #define HV_CM(name) \
-	static void *resolve_##name(void) \
+	static void (*resolve_##name(void))(void) \
 	{ \
-		return hv_##name; \
+		return (void (*)(void))hv_##name; \
 	} \
 	void name(void) __attribute__((ifunc("resolve_" #name), visibility("default")));
 #include "front/verbs/cm/names.def"

@@ -113,8 +113,7 @@ void hd_op_free(struct hd_op *op)
 	hd_transfer_fini(&op->t);
 	if (!op->seat || !hd_seat_leave(op))
 		ep->tx->ops--;
-	if (!--op->dest->refs)
-		hd_dest_release(op->dest);
+	hd_dest_unref(op->dest);
 	hd_pool_put(&hd_xfers(ep->node)->ops, op);
 }
 

@@ -6,7 +6,6 @@
  * hd_deliver_end for one in pieces. Nobody below
  * calls it again: what has come is decoded and charged here, once.
  */
-#include "base/minus.h"
 #include "engine/cm/cm.h"
 #include "engine/core/core.h"
 #include "engine/link/link.h"
@@ -77,14 +76,15 @@ static int gone(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 
 /* ---- requests: what an endpoint is asked for ------------------------------------------------------------------------------ */
 
-/* What the request costs; 0: it is malformed. */
-static uint32_t request_units(const struct hd_pkt *pkt, const void *payload, size_t len)
+/* What the request costs; 0: it is malformed. *list: of a WRITE. */
+static uint32_t request_units(const struct hd_pkt *pkt, const void *payload, size_t len,
+			      struct hd_rma_list *list)
 {
 	switch (pkt->kind) {
 	case HD_PKT_RTS:
 		return len < offsetof(struct hd_rts, offer) || len > sizeof(struct hd_rts) ? 0 : HD_UNITS_RTS;
 	case HD_PKT_WRITE:
-		return hd_rma_write_units(payload, len);
+		return hd_rma_list_read(list, payload, len) ? hd_rma_list_units(list) : 0;
 	case HD_PKT_READ:
 		return HD_UNITS_RMA;
 	case HD_PKT_ATOMIC:
@@ -94,33 +94,30 @@ static uint32_t request_units(const struct hd_pkt *pkt, const void *payload, siz
 	}
 }
 
-/* What the request brings of the program's. It was well formed when it was looked at, which its sender may have changed since. */
-static size_t request_bytes(const struct hd_pkt *pkt, const void *payload, size_t len)
+/* What the request brings of the program's. */
+static size_t request_bytes(const struct hd_pkt *pkt, size_t len, const struct hd_rma_list *list)
 {
-	struct hd_rma head;
-
 	if (pkt->kind == HD_PKT_RTS || pkt->kind == HD_PKT_READ)
 		return 0;
-	if (pkt->kind != HD_PKT_WRITE)
-		return len;
-	memcpy(&head, payload, sizeof(head));
-	return head.offer_len ? 0 : hd_minus(len, hd_rma_list_size(head.count));
+	return pkt->kind == HD_PKT_WRITE ? hd_rma_list_data(list) : len;
 }
 
 static int dispatch_request(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_ep *qp = hd_pkt_pair(link->node, pkt);
+	struct hd_rma_list list;
 	const struct hd_arrival a = { .peer = link->peer,
 				      .ep = qp ? qp : hd_pkt_target(link, pkt),
 				      .pkt = pkt,
 				      .payload = payload,
 				      .len = len,
-				      .units = request_units(pkt, payload, len),
+				      .list = pkt->kind == HD_PKT_WRITE ? &list : NULL,
+				      .units = request_units(pkt, payload, len, &list),
 				      .src = hd_pkt_source(link->peer, pkt->src) };
 
 	if (!a.units || !hd_peer_charge(a.peer, a.units))
 		return hd_link_broken(link, "malformed or uncredited request");
-	hd_traffic_in(&link->peer->traffic, request_bytes(pkt, payload, len));
+	hd_traffic_in(&link->peer->traffic, request_bytes(pkt, len, &list));
 	return qp ? hd_resp_request(&a) : hd_request_arrived(&a);
 }
 

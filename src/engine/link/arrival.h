@@ -12,14 +12,17 @@
 
 #include "engine/link/peer.h"
 
+struct hd_rma_list;
+
 struct hd_arrival {
 	struct hd_peer *peer;
 	struct hd_ep *ep; /* whom it is for; NULL: nobody who takes it */
 	const struct hd_pkt *pkt;
 	const void *payload;
 	size_t len;
-	uint32_t units; /* of the peer's credit */
-	uint32_t src;	/* hd_dest_id of the endpoint that sent it; 0: it has no name here */
+	const struct hd_rma_list *list; /* what begins the payload of a WRITE; NULL: not read */
+	uint32_t units;			/* of the peer's credit */
+	uint32_t src;			/* hd_dest_id of the endpoint that sent it; 0: it has no name here */
 };
 
 /* hd_link_broken: the other end does not keep to the protocol, or we have no memory to: its link goes down. Returns -EPROTO. */

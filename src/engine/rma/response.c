@@ -12,59 +12,42 @@
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
 
-/*
- * Read what begins the payload of a WRITE or READ: the head, and its segments, *sum bytes in all. Returns the bytes
- * that it takes itself; 0: it breaks the rules.
- */
-static size_t list_read(const void *payload, size_t len, struct hd_rma *head, struct hd_rma_seg *seg,
-			uint64_t *sum)
+bool hd_rma_list_read(struct hd_rma_list *list, const void *payload, size_t len)
 {
-	size_t n;
+	struct hd_rma *head = &list->head;
 
-	*sum = 0;
+	list->sum = 0;
 	if (len < sizeof(*head))
-		return 0;
+		return false;
 	memcpy(head, payload, sizeof(*head));
-	n = hd_rma_list_size(head->count);
-	if (head->count > HD_RMA_SEGS || head->offer_len > HD_OFFER_MAX || len < n)
-		return 0;
-	memcpy(seg, (const char *)payload + sizeof(*head), n - sizeof(*head));
+	list->size = hd_rma_list_size(head->count);
+	if (head->count > HD_RMA_SEGS || head->offer_len > HD_OFFER_MAX || len < list->size)
+		return false;
+	list->rest = len - list->size;
+	memcpy(list->seg, (const char *)payload + sizeof(*head), list->size - sizeof(*head));
 	for (int i = 0; i < head->count; i++)
-		if (seg[i].len > HD_MAX_MSG || (*sum += seg[i].len) > HD_MAX_MSG)
-			return 0;
-	return n;
-}
-
-uint32_t hd_rma_write_units(const void *payload, size_t len)
-{
-	struct hd_rma_seg seg[HD_RMA_SEGS];
-	struct hd_rma head;
-	uint64_t sum;
-	size_t n = list_read(payload, len, &head, seg, &sum);
-
-	if (!n)
-		return 0;
-	return !head.offer_len && len - n == sum ? hd_units(len) : HD_UNITS_RMA;
+		if (list->seg[i].len > HD_MAX_MSG || (list->sum += list->seg[i].len) > HD_MAX_MSG)
+			return false;
+	return true;
 }
 
 int hd_rma_parse(const struct hd_arrival *a, struct hd_rma_request *r)
 {
-	struct hd_rma head;
-	uint64_t sum;
-	size_t n = list_read(a->payload, a->len, &head, r->seg, &sum);
+	const struct hd_rma_list *list = hd_rma_list_of(a, &r->own);
 
-	if (!n || head.done_high >= HD_MAX_MSG >> 32)
+	if (!list || list->head.done_high >= HD_MAX_MSG >> 32)
 		return -EPROTO;
 	r->a = a;
-	r->len = sum;
-	r->done = (uint64_t)head.done_high << 32 | head.done;
-	r->count = head.count;
-	r->rest = (const char *)a->payload + n;
-	r->rest_len = a->len - n;
-	r->offers = head.offer_len > 0;
+	r->len = list->sum;
+	r->done = (uint64_t)list->head.done_high << 32 | list->head.done;
+	r->count = list->head.count;
+	r->seg = list->seg;
+	r->rest = (const char *)a->payload + list->size;
+	r->rest_len = list->rest;
+	r->offers = list->head.offer_len > 0;
 	if (r->offers)
-		return head.offer_len == r->rest_len && sum ? 0 : -EPROTO;
-	return !r->rest_len || r->rest_len == sum ? 0 : -EPROTO;
+		return list->head.offer_len == r->rest_len && r->len ? 0 : -EPROTO;
+	return !r->rest_len || r->rest_len == r->len ? 0 : -EPROTO;
 }
 
 enum hd_status hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy,

@@ -19,10 +19,11 @@ struct hd_rma_request {
 	uint64_t len;  /* to be transferred */
 	uint64_t done; /* was before */
 	int count;
-	struct hd_rma_seg seg[HD_RMA_SEGS];
+	const struct hd_rma_seg *seg;
 	const void *rest; /* payload behind the list: the offer, or all the data */
 	size_t rest_len;
 	bool offers;
+	struct hd_rma_list own; /* read here, where nobody has before */
 };
 
 /* Where it leads to. */

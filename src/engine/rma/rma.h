@@ -21,8 +21,34 @@ static inline size_t hd_rma_list_size(int count)
 	return sizeof(struct hd_rma) + (size_t)count * sizeof(struct hd_rma_seg);
 }
 
-/* hd_rma_write_units: what a WRITE with this payload costs: as a message where it brings all of its data. 0: it is malformed. */
-uint32_t hd_rma_write_units(const void *payload, size_t len);
+/* What begins the payload of a WRITE or READ, which the other end may change at any time. */
+struct hd_rma_list {
+	struct hd_rma head;
+	struct hd_rma_seg seg[HD_RMA_SEGS];
+	uint64_t sum; /* bytes of all segments */
+	size_t size;  /* bytes of the payload that it takes itself */
+	size_t rest;  /* and what follows: the offer, all of the data, or nothing */
+};
+
+/*
+ * hd_rma_list_read: read it, once. False: it breaks the rules. hd_rma_list_of: that of a request, read before or, into *own, now; NULL: it breaks
+ * the rules. hd_rma_list_data: the bytes of the program's that a WRITE has with it. hd_rma_list_units: what the WRITE costs: as a message where these
+ * are all.
+ */
+bool hd_rma_list_read(struct hd_rma_list *list, const void *payload, size_t len);
+static inline const struct hd_rma_list *hd_rma_list_of(const struct hd_arrival *a, struct hd_rma_list *own)
+{
+	return a->list ? a->list : hd_rma_list_read(own, a->payload, a->len) ? own : NULL;
+}
+static inline size_t hd_rma_list_data(const struct hd_rma_list *list)
+{
+	return list->head.offer_len ? 0 : list->rest;
+}
+static inline uint32_t hd_rma_list_units(const struct hd_rma_list *list)
+{
+	return !list->head.offer_len && list->rest == list->sum ? hd_units(list->size + list->rest)
+								: HD_UNITS_RMA;
+}
 
 /*
  * For whom the requests of others are carried out here: matched endpoints, or queue pairs. Called with the node's lock.

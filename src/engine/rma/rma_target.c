@@ -165,7 +165,7 @@ static int rma_target_put(const struct hd_arrival *a)
 		return -EPROTO;
 	r.a = a;
 	r.count = 1;
-	r.seg[0] = (struct hd_rma_seg){ .addr = a->pkt->tag, .len = a->len, .key = a->pkt->imm };
+	r.seg = &(struct hd_rma_seg){ .addr = a->pkt->tag, .len = a->len, .key = a->pkt->imm };
 	err = hd_rma_find(&r, HD_ACCESS_REMOTE_WRITE, HD_EP_REMOTE_WRITE, &f);
 	if (err)
 		return err;

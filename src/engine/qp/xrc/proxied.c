@@ -151,16 +151,15 @@ static enum hd_status proxied_take_message(struct hd_proxied *c, const struct hd
 static enum hd_status proxied_parse(struct hd_proxied *c, const struct hd_arrival *r, size_t *rest,
 				    uint64_t *len)
 {
-	if (r->len < sizeof(c->head))
+	struct hd_rma_list own;
+	const struct hd_rma_list *list = hd_rma_list_of(r, &own);
+
+	if (!list)
 		return HD_S_INVALID;
-	memcpy(&c->head, r->payload, sizeof(c->head));
-	*rest = sizeof(c->head) + c->head.count * sizeof(c->seg[0]);
-	if (c->head.count > HD_RMA_SEGS || c->head.offer_len > HD_OFFER_MAX || *rest > r->len)
-		return HD_S_INVALID;
-	memcpy(c->seg, (const char *)r->payload + sizeof(c->head), c->head.count * sizeof(c->seg[0]));
-	for (int i = 0; i < c->head.count; i++)
-		if (__builtin_add_overflow(*len, c->seg[i].len, len))
-			return HD_S_INVALID;
+	c->head = list->head;
+	memcpy(c->seg, list->seg, c->head.count * sizeof(c->seg[0]));
+	*rest = list->size;
+	*len = list->sum;
 	return 0;
 }
 

@@ -22,3 +22,24 @@ const char *hd_advice(int error)
 		return "";
 	}
 }
+
+const char *hd_advice_call(int error)
+{
+	switch (error) {
+	case ECONNREFUSED:
+		return ": is the other program running, and is that its address and port?";
+	case ETIMEDOUT:
+		return ": is that host up, and does its firewall let HEDDLE_PORTS in?";
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+		return ": `ip route get` says whether there is a way to it";
+	case EACCES:
+		return ": the other end does not let us in: HEDDLE_ALLOW there, HEDDLE_KEY_FILE and authorization keys at both";
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+		return hd_advice(error);
+	default:
+		return "";
+	}
+}

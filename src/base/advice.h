@@ -5,8 +5,10 @@
 
 /*
  * hd_advice returns what a user can do about a system call that has failed with this error, such as ": raise the limit of open files
- * (ulimit -n)", to be written behind strerror(); "" where nothing can be said in general. Static storage; any thread.
+ * (ulimit -n)", to be written behind strerror(); "" where nothing can be said in general. hd_advice_call: where it is a peer that does not answer.
+ * Static storage; any thread.
  */
 const char *hd_advice(int error);
+const char *hd_advice_call(int error);
 
 #endif

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The key file of a node, and the module that seals with it: seal.h. */
 #include "base/seal.h"
+#include "base/advice.h"
 #include "base/copy.h"
 
 #include "base/config.h"
@@ -82,7 +83,8 @@ int hd_sealer_open(const uint8_t id[HD_SEAL_ID], const struct hd_seal_module **m
 		return 0;
 	rc = hd_key_file_read(path, attr.key, &why);
 	if (rc < 0) {
-		hd_error("the key file %s cannot be used: %s", path, *why ? why : strerror(-rc));
+		hd_error("the key file %s cannot be used: %s%s", path, *why ? why : strerror(-rc),
+			 *why ? "" : hd_advice(-rc));
 		return rc;
 	}
 	memcpy(attr.id, id, HD_SEAL_ID);

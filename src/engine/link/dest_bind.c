@@ -4,6 +4,7 @@
  * How a destination becomes bound to an endpoint of a peer: by connecting to its name, or since the peer announced that (announced.c); and how
  * it is left alone again.
  */
+#include "base/advice.h"
 #include "base/log.h"
 #include "engine/link/link.h"
 
@@ -256,24 +257,6 @@ void hd_dest_unbind(struct hd_dest *dest)
 	hd_dest_release(dest);
 }
 
-/* About somebody who does not answer; for people. */
-static const char *dest_advice(int error)
-{
-	switch (error) {
-	case ECONNREFUSED:
-		return ": is the other program running, and is that its address and port?";
-	case ETIMEDOUT:
-		return ": is that host up, and does its firewall let HEDDLE_PORTS in?";
-	case EHOSTUNREACH:
-	case ENETUNREACH:
-		return ": `ip route get` says whether there is a way to it";
-	case EACCES:
-		return ": the other end does not let us in: HEDDLE_ALLOW there, HEDDLE_KEY_FILE and authorization keys at both";
-	default:
-		return "";
-	}
-}
-
 void hd_dest_fail(struct hd_dest *dest, int err)
 {
 	char text[80];
@@ -281,7 +264,7 @@ void hd_dest_fail(struct hd_dest *dest, int err)
 	if (dest->retry.due)
 		hd_timer_stop(dest->node, &dest->retry);
 	hd_info("%s cannot be reached: %s%s", hd_addr_text((void *)&dest->addr, text, sizeof(text)),
-		strerror(-err), dest_advice(-err));
+		strerror(-err), hd_advice_call(-err));
 	dest->state = HD_DEST_IDLE;
 	dest->link = NULL;
 	dest->tries = 0;

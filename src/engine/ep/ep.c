@@ -84,7 +84,7 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->to = hd_links(node)->nobody;
 	LIST_INIT(&ep->claims);
 	STAILQ_INIT(&ep->deferred);
-	hd_chain_init(&ep->transfers);
+	TAILQ_INIT(&ep->transfers);
 	return ep;
 }
 

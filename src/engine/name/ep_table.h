@@ -7,7 +7,6 @@
 #ifndef HD_ENGINE_EP_TABLE_H
 #define HD_ENGINE_EP_TABLE_H
 
-#include "base/chain.h"
 #include "engine/event/event.h"
 #include "engine/name/state.h"
 
@@ -101,7 +100,8 @@ struct hd_ep {
 	/* rq's */
 	uint64_t unposted; /* receives that have left the queue for it without a message */
 	/* xfer's */
-	struct hd_chain transfers;  /* those under way, with any peer, and those that wait to be */
+	TAILQ_HEAD(hd_ep_transfers, hd_transfer)
+	transfers;		    /* those under way, with any peer, and those that wait to be */
 	struct hd_ep_order *order;  /* NULL until something has to keep an order: xfer/seat.h */
 	struct hd_transfer *framed; /* of those in order, the one whose frames leave */
 	/* qp's: posted when a write that waited for a receive has met one; NULL: nobody wants to know */

@@ -85,7 +85,7 @@ static void overdue(struct hd_timer *timer)
 			TAILQ_INSERT_TAIL(&dest->waiting, op, at_dest);
 			continue;
 		}
-		hd_chain_remove(&op->t.of_ep);
+		TAILQ_REMOVE(&op->t.ep->transfers, &op->t, of_ep);
 		op->t.ep->tx->ops--; /* it gives its place to the copy */
 		keep_untold(op->t.ep, dest, &a);
 		op->t.ep->tx->ops++;

@@ -260,14 +260,14 @@ void hd_op_await(struct hd_op *op)
 {
 	op->state = HD_OP_QUEUED;
 	TAILQ_INSERT_TAIL(&op->dest->waiting, op, at_dest);
-	hd_chain_add(&op->t.ep->transfers, &op->t.of_ep);
+	TAILQ_INSERT_TAIL(&op->t.ep->transfers, &op->t, of_ep);
 }
 
 void hd_op_requeue(struct hd_op *op)
 {
 	TAILQ_INSERT_HEAD(&op->dest->peer->queue, op, entry);
 	TAILQ_INSERT_HEAD(&op->dest->waiting, op, at_dest);
-	hd_chain_add_first(&op->t.ep->transfers, &op->t.of_ep);
+	TAILQ_INSERT_HEAD(&op->t.ep->transfers, &op->t, of_ep);
 }
 
 void hd_op_dequeue(struct hd_op *op)
@@ -275,7 +275,7 @@ void hd_op_dequeue(struct hd_op *op)
 	if (op->dest->state == HD_DEST_BOUND)
 		TAILQ_REMOVE(&op->dest->peer->queue, op, entry);
 	TAILQ_REMOVE(&op->dest->waiting, op, at_dest);
-	hd_chain_remove(&op->t.of_ep);
+	TAILQ_REMOVE(&op->t.ep->transfers, &op->t, of_ep);
 }
 
 void hd_op_enqueue(struct hd_peer *peer, struct hd_op *op)

@@ -97,8 +97,8 @@ struct hd_transfer {
 			struct hd_lane_place place; /* its owner's, where it ends in order */
 		};
 	};
-	struct hd_chain
-		of_ep; /* ep->transfers: as `pending`, and of an operation that is HD_OP_QUEUED for a destination */
+	TAILQ_ENTRY(hd_transfer)
+	of_ep; /* ep->transfers: as `pending`, and of an operation that is HD_OP_QUEUED for a destination */
 };
 
 extern const struct hd_pending_ops hd_transfer_pending;
@@ -143,22 +143,17 @@ static inline struct hd_transfer *hd_transfers_next(const struct hd_transfer *t)
 static inline void hd_transfer_join(struct hd_transfer *t, struct hd_peer *peer)
 {
 	hd_pending_join(&t->pending, peer);
-	hd_chain_add(&t->ep->transfers, &t->of_ep);
+	TAILQ_INSERT_TAIL(&t->ep->transfers, t, of_ep);
 }
 static inline void hd_transfer_leave(struct hd_transfer *t)
 {
 	hd_pending_leave(&t->pending);
-	hd_chain_remove(&t->of_ep);
+	TAILQ_REMOVE(&t->ep->transfers, t, of_ep);
 }
 
 /* HD_EP_TRANSFERS_FOREACH: those of an endpoint by age, while `next` is not ended by what ends. */
-static inline struct hd_transfer *hd_transfer_in(struct hd_chain *c)
-{
-	return hd_container(c, struct hd_transfer, of_ep);
-}
 #define HD_EP_TRANSFERS_FOREACH(t, following, ep) \
-	for (t = hd_transfer_in((ep)->transfers.next); \
-	     &t->of_ep != &(ep)->transfers && (following = hd_transfer_in(t->of_ep.next)); t = following)
+	for (t = TAILQ_FIRST(&(ep)->transfers); t && (following = TAILQ_NEXT(t, of_ep), true); t = following)
 
 /* ---- transfer.c ---- */
 

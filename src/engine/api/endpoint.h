@@ -179,6 +179,14 @@ struct hd_ep_attr {
  */
 int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep **out);
 void hd_ep_close(struct hd_ep *ep);
+
+/*
+ * hd_ep_settle: before hd_ep_close, hd_ep_fail and hd_ep_reset, from a call of the program's, never from an upcall: a process that has been stopped in the
+ * middle of a copy to memory of this endpoint's receives may write there when it goes on, so it is waited for, and the log says for whom. The node's
+ * lock, which the caller has once, is given away meanwhile. Those three would wait too, but with the lock. One of them has to follow, before the lock is given
+ * back.
+ */
+void hd_ep_settle(struct hd_ep *ep);
 void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr);
 uint32_t hd_ep_index(const struct hd_ep *ep);
 /*

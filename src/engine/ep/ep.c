@@ -335,6 +335,23 @@ int hd_ep_set_txq(struct hd_ep *ep, struct hd_txq *txq)
 	return 0;
 }
 
+static bool ep_stop(struct hd_ep *ep)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < hd_ep_aliases(ep); i++)
+		if (hd_transfers_stop(hd_ep_alias_at(ep, i)))
+			any = true;
+	return any;
+}
+
+void hd_ep_settle(struct hd_ep *ep)
+{
+	hd_assert_locked(ep->node);
+	for (int round = 0; ep_stop(ep); round++)
+		hd_mr_stand_back(ep->node, round);
+}
+
 void hd_ep_close(struct hd_ep *ep)
 {
 	struct hd_node *node = ep->node;

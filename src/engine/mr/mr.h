@@ -121,6 +121,9 @@ static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access)
  */
 bool hd_mr_moved(const struct hd_mr *from, const struct hd_mr *to, struct iovec *iov, bool filled);
 
+/* hd_mr_stand_back: others go on for a moment, with the lock, which the caller has once, before it is asked again (so often as `round` says) who copies. */
+void hd_mr_stand_back(struct hd_node *node, int round);
+
 /* hd_mr_check (check.c): asserts in builds with assertions that its key, its row, holds and windows are its own. */
 #ifdef NDEBUG
 static inline void hd_mr_check(const struct hd_mr *mr)

@@ -18,12 +18,8 @@ void hd_mr_show(struct hd_mr *mr);
  */
 int hd_mr_settle(struct hd_mr *mr);
 
-/*
- * hd_mr_settled: the same without waiting: false: not yet. hd_mr_stand_back: give up the lock for a moment before asking again, so often
- * as `round` says; for no longer than HD_MR_SETTLE_NS in all.
- */
+/* hd_mr_settled: the same without waiting: false: not yet. hd_mr_stand_back is used for no longer than HD_MR_SETTLE_NS in all. */
 bool hd_mr_settled(struct hd_mr *mr);
-void hd_mr_stand_back(struct hd_node *node, int round);
 #define HD_MR_SETTLE_NS (1000 * HD_NS_PER_MS)
 
 #endif

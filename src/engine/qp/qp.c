@@ -158,11 +158,27 @@ void hd_ep_fail(struct hd_ep *ep)
 	hd_qp_check(p);
 }
 
+/* True: ask again. */
+static bool qps_stop(struct hd_node *node)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
+		struct hd_ep *ep = hd_names(node)->eps[i];
+
+		if (ep && ep->qp && hd_transfers_stop(ep))
+			any = true;
+	}
+	return any;
+}
+
 void hd_node_retire(struct hd_node *node)
 {
 	struct hd_mr *mr, *next;
 
 	hd_assert_locked(node);
+	for (int round = 0; qps_stop(node); round++)
+		hd_mr_stand_back(node, round);
 	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
 		if (hd_names(node)->eps[i] && hd_names(node)->eps[i]->qp)
 			hd_ep_fail(hd_names(node)->eps[i]);

@@ -4,10 +4,11 @@
  * What is fetched by a link and given up while the other process has been stopped in the middle of writing to it: its memory is the program's when
  * that is over, and not before. The link here says so when the test wants it to.
  */
-#include "engine/test/test_pair.h"
+#include "engine/test/test_qp.h"
 #include "engine/xfer/xfer.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #define LONG (8u << 20)
@@ -33,12 +34,30 @@ static bool stuck_settled(struct hd_link *link)
 
 static unsigned char *from, *to;
 
+/* What side b fetches is stuck from now on. */
+static struct hd_transfer *get_stuck(struct pair *p)
+{
+	struct hd_transfer *t;
+	struct hd_link *link;
+
+	for (;;) {
+		hd_node_poll(p->b.node);
+		t = TAILQ_FIRST(&p->b.ep->transfers);
+		if (t && t->state == HD_TRANSFER_GET)
+			break;
+		hd_node_poll(p->a.node);
+	}
+	link = t->pending.peer->link;
+	stuck = (struct stuck){ .ops = *link->ops, .real = link->ops, .holds = true };
+	stuck.ops.unget = stuck_unget;
+	stuck.ops.settled = stuck_settled;
+	link->ops = &stuck.ops;
+	return t;
+}
+
 /* Side b fetches a message. */
 static struct hd_transfer *fetching(struct pair *p)
 {
-	struct hd_transfer *t = NULL;
-	struct hd_link *link;
-
 	pair_open(p, "shm");
 	pair_push(p, &p->b, "x", 1, 1, 0);
 	pair_settle(p, 1);
@@ -46,16 +65,7 @@ static struct hd_transfer *fetching(struct pair *p)
 		hd_cq_pop(hd_cq_peek(p->a.cq) ? p->a.cq : p->b.cq);
 	side_post(&p->b, to, LONG, 7, 0, NULL, to);
 	pair_push(p, &p->a, from, LONG, 7, 0);
-	while (!t || t->state != HD_TRANSFER_GET) {
-		hd_node_poll(p->b.node);
-		t = hd_transfers_first(p->b.to->peer);
-	}
-	link = p->b.to->peer->link;
-	stuck = (struct stuck){ .ops = *link->ops, .real = link->ops, .holds = true };
-	stuck.ops.unget = stuck_unget;
-	stuck.ops.settled = stuck_settled;
-	link->ops = &stuck.ops;
-	return t;
+	return get_stuck(p);
 }
 
 static void nothing_completes(struct pair *p)
@@ -116,12 +126,116 @@ static void endpoint_closes(void **state)
 	pair_close(&p);
 }
 
+/* Another thread of the program: it works with another endpoint, and only then the process is out of the copy. */
+static void *goes_on(void *arg)
+{
+	struct side other = *(struct side *)arg;
+
+	hd_node_lock(other.node);
+	other.ep = NULL;
+	side_endpoint(&other, HD_EP_RDM);
+	hd_ep_close(other.ep);
+	stuck.holds = false;
+	hd_node_unlock(other.node);
+	return NULL;
+}
+
+/* So its closing call waits before it, and others go on. It stands as it did, for whoever ends it. */
+static void endpoint_settles(void **state)
+{
+	struct hd_transfer *t;
+	pthread_t other;
+	struct pair p;
+
+	t = fetching(&p);
+	hd_node_lock(p.b.node);
+	assert_int_equal(pthread_create(&other, NULL, goes_on, &p.b), 0);
+	hd_ep_settle(p.b.ep);
+	assert_false(stuck.holds);
+	assert_int_equal(t->state, HD_TRANSFER_STOPPED);
+	side_endpoint(&p.b, HD_EP_RDM);
+	hd_node_unlock(p.b.node);
+	pthread_join(other, NULL);
+	assert_int_equal(stuck.waited, 0);
+	pair_close(&p);
+}
+
+/* What happens to it while the lock is away is as it always was. */
+static void settling_is_cancelled(void **state)
+{
+	struct hd_transfer *t;
+	struct pair p;
+
+	t = fetching(&p);
+	assert_true(hd_transfers_stop(p.b.ep));
+	assert_true(hd_transfers_stop(p.b.ep));
+	assert_int_equal(t->state, HD_TRANSFER_STOPPED);
+	hd_transfer_cancel(t, HD_S_CANCELLED);
+	assert_int_equal(t->state, HD_TRANSFER_CLOSING);
+	nothing_completes(&p);
+	stuck.holds = false;
+	while (hd_transfers_stop(p.b.ep))
+		continue;
+	its_end(&p, HD_S_CANCELLED);
+	assert_int_equal(stuck.waited, 0);
+}
+
+static void settling_link_down(void **state)
+{
+	struct hd_transfer *t;
+	struct hd_link *link;
+	struct pair p;
+
+	t = fetching(&p);
+	link = t->pending.peer->link;
+	assert_true(hd_transfers_stop(p.b.ep));
+	hd_link_down(link, -ECONNRESET, "a test");
+	nothing_completes(&p);
+	stuck.holds = false;
+	its_end(&p, HD_S_LOST);
+	assert_int_equal(stuck.waited, 0);
+}
+
+/* The requests of a queue pair that fails are flushed in their order, whatever of them was stopped first. */
+static void queue_pair_settles(void **state)
+{
+	static char first, second, third;
+	struct hd_transfer *t;
+	pthread_t other;
+	struct pair p;
+
+	qps_open(&p, "shm", RC);
+	qp_recv(&p.b, to, 1, &first);
+	qp_send(&p.a, from, 1, &first);
+	qp_expect(&p, &p.b, &first, 0);
+	qp_recv(&p.b, to, LONG, &second);
+	qp_recv(&p.b, to, 1, &third);
+	qp_send(&p.a, from, LONG, &second);
+	hd_node_poll(p.a.node);
+	t = get_stuck(&p);
+	hd_node_lock(p.b.node);
+	assert_int_equal(pthread_create(&other, NULL, goes_on, &p.b), 0);
+	hd_ep_settle(p.b.ep);
+	assert_int_equal(t->state, HD_TRANSFER_STOPPED);
+	hd_ep_fail(p.b.ep);
+	hd_node_unlock(p.b.node);
+	pthread_join(other, NULL);
+	qp_expect(&p, &p.b, &second, HD_S_CANCELLED);
+	qp_expect(&p, &p.b, &third, HD_S_CANCELLED);
+	assert_int_equal(stuck.waited, 0);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(given_up),
 		cmocka_unit_test(link_down),
 		cmocka_unit_test(endpoint_closes),
+		cmocka_unit_test(endpoint_settles),
+		cmocka_unit_test(settling_is_cancelled),
+		cmocka_unit_test(settling_link_down),
+		cmocka_unit_test(queue_pair_settles),
 	};
 	int rc;
 

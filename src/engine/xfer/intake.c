@@ -26,6 +26,10 @@ static void intake_got(struct hd_get *get, int err)
 {
 	struct hd_transfer *t = hd_container(get, struct hd_transfer, get);
 
+	if (t->state == HD_TRANSFER_STOPPED) {
+		t->get.done = NULL;
+		return;
+	}
 	if (t->state == HD_TRANSFER_CLOSING) {
 		t->state = HD_TRANSFER_HERE;
 		hd_transfer_end(t, t->status);
@@ -88,17 +92,42 @@ void hd_intake_arrived(struct hd_transfer *t, size_t len)
 		hd_transfer_end(t, 0);
 }
 
-bool hd_intake_stop(struct hd_transfer *t, bool wait)
+static bool intake_is_get(const struct hd_transfer *t)
+{
+	return t->state == HD_TRANSFER_GET || t->state == HD_TRANSFER_CLOSING ||
+	       t->state == HD_TRANSFER_STOPPED;
+}
+
+/* The link forgets it. False: it must not yet. */
+static bool get_ends(struct hd_transfer *t, bool wait)
 {
 	struct hd_link *link = t->pending.peer->link;
-	bool gets = t->state == HD_TRANSFER_GET || t->state == HD_TRANSFER_CLOSING;
 
-	if (gets && link->ops->unget(link, &t->get, wait) < 0) {
+	if (t->get.done && link->ops->unget(link, &t->get, wait) < 0)
+		return false;
+	t->get.done = NULL;
+	return true;
+}
+
+bool hd_intake_pause(struct hd_transfer *t)
+{
+	if (!intake_is_get(t))
+		return true;
+	if (t->state == HD_TRANSFER_GET)
+		t->state = HD_TRANSFER_STOPPED;
+	return get_ends(t, false);
+}
+
+bool hd_intake_stop(struct hd_transfer *t, bool wait)
+{
+	bool gets = intake_is_get(t);
+
+	if (gets && !get_ends(t, wait)) {
 		t->state = HD_TRANSFER_CLOSING;
 		return false;
 	}
 	if (!gets)
-		hd_stream_forget(link, NULL, t);
+		hd_stream_forget(t->pending.peer->link, NULL, t);
 	t->state = HD_TRANSFER_HERE;
 	return true;
 }

@@ -178,6 +178,25 @@ void hd_transfer_forget(struct hd_transfer *t)
 	transfer_leave(t);
 }
 
+/* One that has been given up before ends when it can, and with it perhaps others. */
+bool hd_transfers_stop(struct hd_ep *ep)
+{
+	struct hd_transfer *t, *next;
+	bool any = false;
+
+	HD_EP_TRANSFERS_FOREACH(t, next, ep) {
+		if (!hd_transfer_comes_in(t))
+			continue;
+		if (!hd_intake_pause(t)) {
+			any = true;
+		} else if (t->state == HD_TRANSFER_CLOSING) {
+			hd_transfer_end(t, t->status);
+			return true;
+		}
+	}
+	return any;
+}
+
 static void transfer_lost(struct hd_pending *pending, enum hd_status status)
 {
 	struct hd_transfer *t = hd_transfer_of(pending);

@@ -9,7 +9,8 @@
  *				   └───────────┘				a part was asked for, and the rest may be
  *	what comes in		GET ──► HERE ──► (done)			the link copies by itself
  *				   ├──► INTAKE ──► HERE ──► (done)		the peer sends frames
- *				   └──► CLOSING ─► HERE ──► (done)		given up while the peer's process was stopped in a copy
+ *				   ├──► CLOSING ─► HERE ──► (done)		given up while the peer's process was stopped in a copy
+ *				   └──► STOPPED ─► HERE ──► (done)		it will be given up in a moment, and nobody has been told
  *
  * It is embedded in what it is for, its owner, which says what becomes of it by a table. A transfer asks nothing
  * about its owner: what it has to know stands in its members from the beginning.
@@ -35,6 +36,7 @@ enum hd_transfer_state {
 	HD_TRANSFER_GET,     /* the link fetches it */
 	HD_TRANSFER_INTAKE,  /* frames come in */
 	HD_TRANSFER_CLOSING, /* it has failed with status, and the link must not give its memory back yet */
+	HD_TRANSFER_STOPPED, /* the link fetches no more of it, since its endpoint is about to end it: hd_transfers_stop */
 	HD_TRANSFER_HERE, /* it is here, or has failed with status; it may have to wait for those before it */
 };
 
@@ -189,6 +191,13 @@ void hd_transfer_spoil(struct hd_transfer *t, enum hd_status status);
 void hd_transfer_drop(struct hd_transfer *t);
 void hd_transfer_forget(struct hd_transfer *t);
 
+/*
+ * hd_transfers_stop: for who is about to end those of this endpoint, with memory that goes then: the link fetches no more of any. It changes nothing
+ * else, and nobody is told: in what order they end is his business. True: some wait until another process is out of a copy: ask again. False: ending
+ * them waits for nobody, as long as he keeps the lock.
+ */
+bool hd_transfers_stop(struct hd_ep *ep);
+
 /* hd_transfer_answered: ACK or FIN has come for one. Negative: not one that could be answered now. */
 int hd_transfer_answered(struct hd_link *link, const struct hd_pkt *pkt);
 
@@ -261,8 +270,11 @@ void hd_intake_arrived(struct hd_transfer *t, size_t len);
 /*
  * hd_intake_stop: neither the link nor a stream writes into its segments any more, and it is HD_TRANSFER_HERE. False, but not with `wait`: the other
  * process has been stopped in the middle of that; it is HD_TRANSFER_CLOSING, and ends with its status when that is over.
+ * hd_intake_pause: what the link fetches is HD_TRANSFER_STOPPED, and of one that is HD_TRANSFER_CLOSING only the answer counts. False: the other process
+ * has been stopped in the middle of that.
  */
 bool hd_intake_stop(struct hd_transfer *t, bool wait);
+bool hd_intake_pause(struct hd_transfer *t);
 
 /* hd_intake_sinks: others, a link or a sink, can write into its segments in the order in which they come. */
 static inline bool hd_intake_sinks(const struct hd_transfer *t)

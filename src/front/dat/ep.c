@@ -289,6 +289,8 @@ void hu_ep_drop(struct hu_ep *ep)
 	hd_deferred_drop(ep->o.ia->node, &ep->deferred);
 	hu_line_close(ep);
 	hu_ud_drop(ep);
+	if (ep->ep)
+		hd_ep_settle(ep->ep);
 	hu_ep_unconfigure(ep);
 	hu_ep_let_go(ep);
 	hu_free(&ep->o);
@@ -324,6 +326,7 @@ DAT_RETURN hu_ep_reset(DAT_EP_HANDLE handle)
 	if (!hu_enter(ep->o.ia))
 		return HU_DEAD;
 	if (ep->state == DAT_EP_STATE_DISCONNECTED) {
+		hd_ep_settle(ep->ep);
 		hu_line_close(ep);
 		hd_ep_reset(ep->ep);
 		ep->todo = 0;

@@ -25,6 +25,7 @@ static void eps_close(struct hd_fi_sep *sep)
 	for (size_t i = sep->eps ? sep->ep_count : 0; i-- > 0;) {
 		if (!sep->eps[i])
 			continue;
+		hd_ep_settle(sep->eps[i]);
 		set_readers(sep, sep->eps[i], NULL);
 		hd_ep_close(sep->eps[i]);
 		sep->eps[i] = NULL;
@@ -148,6 +149,7 @@ int hd_fi_ctx_close(struct hd_fi_ep *ctx)
 
 	hd_fi_lock(ctx->domain);
 	if (ctx->ep && sends) {
+		hd_ep_settle(ctx->ep);
 		set_readers(sep, ctx->ep, NULL);
 		hd_ep_close(ctx->ep);
 	} else if (ctx->ep) {

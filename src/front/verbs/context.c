@@ -98,9 +98,16 @@ struct ibv_context *hv_ibv_open_device(struct ibv_device *device)
 
 static void retire(struct hv_context *ctx)
 {
+	bool shielded;
+	int before;
+
 	if (!hv_enter(ctx))
 		return;
+	shielded = ctx->shielded;
+	before = ctx->cancel_state;
 	hd_node_retire(ctx->node);
+	ctx->cancel_state = before;
+	ctx->shielded = shielded;
 	hv_leave(ctx);
 }
 

@@ -352,14 +352,26 @@ static int verbs_qp_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 	return 0;
 }
 
+void hv_ep_settle(struct hv_context *ctx, struct hd_ep *ep)
+{
+	bool shielded = ctx->shielded;
+	int before = ctx->cancel_state;
+
+	hd_ep_settle(ep);
+	ctx->cancel_state = before;
+	ctx->shielded = shielded;
+}
+
 /* What no handle is left of, or nobody has ever seen. With the lock. */
 static void qp_close(struct hv_qp *qp)
 {
 	struct hv_context *ctx = qp->ctx;
 
-	if (!qp->domain)
+	if (!qp->domain) {
+		hv_ep_settle(ctx, qp->ep);
 		hd_node_poll(
 			ctx->node); /* what it has sent, and completed, leaves: the program may end next */
+	}
 	hv_mcasts_leave(qp);
 	if (qp->domain)
 		hv_lend_forget(qp);

@@ -191,6 +191,8 @@ static int qp_modify_carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, in
 {
 	struct hd_qp_attr attr = pair_attr(a);
 
+	if ((to == IBV_QPS_RESET || to == IBV_QPS_ERR) && !qp->domain)
+		hv_ep_settle(qp->ctx, qp->ep);
 	if (to == IBV_QPS_RESET) {
 		if (qp->domain)
 			hv_lend_forget(qp);

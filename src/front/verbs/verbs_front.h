@@ -332,8 +332,9 @@ static inline int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const s
 	return 0;
 }
 
-/* hv_region_close: hd_mr_close between hv_enter and hv_leave: it may give the lock away meanwhile, and others enter. */
+/* hv_region_close, hv_ep_settle: hd_mr_close, hd_ep_settle between hv_enter and hv_leave: they may give the lock away meanwhile, and others enter. */
 int hv_region_close(struct hv_context *ctx, struct hd_mr *region);
+void hv_ep_settle(struct hv_context *ctx, struct hd_ep *ep);
 
 /* hv_engine_access: enum hd_access of enum ibv_access_flags. */
 uint32_t hv_engine_access(uint32_t access);

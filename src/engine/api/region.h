@@ -52,13 +52,14 @@ struct hd_mr_attr {
  * goes on where its bytes have left, or as a copy if it is short and waits; else it completes in its turn with `err`, and what moves bytes at
  * the moment with it or, a receive, with HD_S_PROTECTION: both ends fail as for other errors of the kind. hd_mr_move: `to` takes the place of `from`, of one segment each: its addresses are in `to` now, where that is of the
  * same domain, has the right that is needed, and reaches as far. It costs what there is to be looked at in the queue that the
- * region was posted to last, if that has something as old; in all queues where it has been posted to several.
+ * region was posted to last, if that has something as old; in all queues where it has been posted to several. False: something goes on to use `from`, since
+ * a peer's process has been stopped in the middle of writing there; so closing `from` waits for that, without the lock, or answers -EBUSY.
  */
 struct hd_mr_fault {
 	void *buf;
 	int err; /* positive */
 };
-void hd_mr_move(struct hd_mr *from, struct hd_mr *to);
+bool hd_mr_move(struct hd_mr *from, struct hd_mr *to);
 struct hd_mr *const **hd_ep_regions(struct hd_ep *ep);
 
 /*

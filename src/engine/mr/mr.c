@@ -10,6 +10,8 @@
 #include "engine/mr/shown.h"
 #include "engine/mr/window.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +100,7 @@ int hd_mr_rename(struct hd_mr *mr, uint64_t key)
 
 /* ---- the node's --------------------------------------------------------------------------------------------------------- */
 
-void hd_regions_init(struct hd_node *node, void (*leaves)(struct hd_mr *from, struct hd_mr *to))
+void hd_regions_init(struct hd_node *node, bool (*leaves)(struct hd_mr *from, struct hd_mr *to))
 {
 	hd_regions(node)->mr_leaves = leaves;
 }
@@ -160,6 +162,7 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	for (int i = 0; i < attr->count; i++)
 		mr->iov[i] = attr->iov[i];
 	LIST_INIT(&mr->holds);
+	LIST_INIT(&mr->kept);
 	LIST_INIT(&mr->windows);
 	mr_table_add(mr);
 	hd_regions(node)->mrs++;
@@ -185,8 +188,7 @@ void hd_mr_disable(struct hd_mr *mr)
 	mr->enabled = false;
 	hd_mr_show(mr);
 	while ((hold = LIST_FIRST(&mr->holds))) {
-		hd_mr_drop(hold);
-		hold->end(hold);
+		hold->end(hold); /* it is another's, or kept, from then on */
 	}
 	hd_mr_check(mr);
 }
@@ -216,6 +218,23 @@ void hd_mr_bind_cntrs(struct hd_mr *mr, struct hd_cntr *read, struct hd_cntr *wr
 	hd_mr_show(mr);
 }
 
+/* What requests of our own that use it write there, or peers do for them. */
+static int mr_leave(struct hd_mr *mr)
+{
+	struct hd_node *node = mr->node;
+	uint64_t end = 0;
+
+	for (int round = 0; !hd_regions(node)->mr_leaves(mr, NULL) && !hd_core(node)->gate.dead; round++) {
+		if (!end)
+			end = hd_now_ns() + HD_MR_SETTLE_NS;
+		else if (hd_now_ns() > end)
+			return -EBUSY;
+		hd_mr_stand_back(node, round);
+		hd_node_poll(node); /* which ends them, where nobody else does */
+	}
+	return 0;
+}
+
 int hd_mr_close(struct hd_mr *mr)
 {
 	struct hd_node *node = mr->node;
@@ -223,11 +242,10 @@ int hd_mr_close(struct hd_mr *mr)
 	if (hd_windows_leave(mr) < 0)
 		return -EBUSY;
 	hd_mr_disable(mr);
-	if (hd_mr_settle(mr) < 0)
+	if (hd_mr_settle(mr) < 0 || mr_leave(mr) < 0)
 		return -EBUSY;
 	if (mr->window)
 		hd_window_gone(mr);
-	hd_regions(node)->mr_leaves(mr, NULL);
 	hd_mr_bind_cntrs(mr, NULL, NULL);
 	HASH_DEL(hd_regions(node)->mr_table, mr);
 	key_retire(node, mr->key);
@@ -371,6 +389,14 @@ void hd_mr_drop(struct hd_mr_hold *hold)
 		return;
 	LIST_REMOVE(hold, entry);
 	hold->mr = NULL;
+}
+
+void hd_mr_keep(struct hd_mr_hold *hold)
+{
+	if (!hold->mr)
+		return;
+	LIST_REMOVE(hold, entry);
+	LIST_INSERT_HEAD(&hold->mr->kept, hold, entry);
 }
 
 /* ---- segments of our own requests ---------------------------------------------------------------------------------------- */

@@ -40,7 +40,8 @@ struct hd_mr {
 	uint64_t *keys;		      /* authorization keys that reach it */
 	uint32_t key_count;	      /* 0: all */
 	struct hd_dest *from;	      /* the only one who reaches it; NULL: all */
-	LIST_HEAD(, hd_mr_hold) holds;
+	LIST_HEAD(hd_mr_holds, hd_mr_hold) holds;
+	struct hd_mr_holds kept; /* of which a peer's process has been stopped in the middle: hd_mr_keep */
 	LIST_HEAD(, hd_window) windows; /* of which it has a part, see window.h */
 	struct hd_window *window;	/* it is one; else NULL */
 	/* what requests of our own use it; posted_*: rq's, see rq/regions.c */
@@ -71,10 +72,11 @@ struct hd_mr_view {
 struct hd_mr_view hd_mr_inspect(const struct hd_mr *mr);
 
 /*
- * hd_regions_init: of a new node. `leaves` is an upcall: a region closes (`to` NULL), so requests here must not use it from now on. With the node's
- * lock; it may end requests and complete them, and calls nothing here but hd_mr_moved.
+ * hd_regions_init: of a new node. `leaves` is an upcall: a region closes (`to` NULL), so requests here must not use it from now on. False: a peer's process
+ * has been stopped in the middle of a copy to it for one: ask again. With the node's lock; it may end requests and complete them, and calls
+ * nothing here but hd_mr_moved.
  */
-void hd_regions_init(struct hd_node *node, void (*leaves)(struct hd_mr *from, struct hd_mr *to));
+void hd_regions_init(struct hd_node *node, bool (*leaves)(struct hd_mr *from, struct hd_mr *to));
 
 /* What an operation of a peer wants to touch. */
 struct hd_mr_want {
@@ -102,9 +104,13 @@ int hd_mr_key_draw(struct hd_node *node, unsigned bytes, uint64_t *key);
 bool hd_mr_key_is_free(const struct hd_node *node, uint64_t key);
 void hd_mr_rekey(struct hd_mr *mr, uint64_t key);
 
-/* hd_mr_hold: tell hold->end when the region goes; hd_mr_drop: no longer. Dropping what is not held does nothing. */
+/*
+ * hd_mr_hold: tell hold->end, which drops it, when the region goes; hd_mr_drop: no longer. Dropping what is not held does nothing. hd_mr_keep: instead of dropping it, by
+ * hold->end and whoever it ends: a peer's process has been stopped in the middle of a copy to the region, which stays until it is dropped.
+ */
 void hd_mr_hold(struct hd_mr *mr, struct hd_mr_hold *hold, void (*end)(struct hd_mr_hold *hold));
 void hd_mr_drop(struct hd_mr_hold *hold);
+void hd_mr_keep(struct hd_mr_hold *hold);
 
 /* hd_mr_touched: a peer's operation with these rights (enum hd_access) has been executed on the region: count it. */
 static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access)

@@ -212,7 +212,7 @@ static int ended;
 
 static void end(struct hd_mr_hold *hold)
 {
-	assert_null(hold->mr);
+	hd_mr_drop(hold);
 	ended++;
 }
 

@@ -80,6 +80,10 @@ bool hd_mr_settled(struct hd_mr *mr)
 {
 	struct hd_node *node = mr->node;
 
+	if (!LIST_EMPTY(&mr->kept) && !hd_core(node)->gate.dead)
+		return false;
+	while (!LIST_EMPTY(&mr->kept))
+		hd_mr_drop(LIST_FIRST(&mr->kept));
 	if (mr->row < 0)
 		return true;
 	if (!hd_core(node)->gate.dead && !row_is_settled(node, (uint32_t)mr->row))
@@ -101,6 +105,8 @@ int hd_mr_settle(struct hd_mr *mr)
 		else if (hd_now_ns() > end)
 			return -EBUSY;
 		hd_mr_stand_back(node, round);
+		if (!LIST_EMPTY(&mr->kept))
+			hd_node_poll(node); /* which ends them, where nobody else does */
 	}
 	return 0;
 }

@@ -34,23 +34,30 @@ bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op
 	return false;
 }
 
+/* One that is coming in; closing: and has failed, but a peer's process has been stopped in the middle of writing there. */
+static struct hd_transfer *local_coming(const struct hd_mr *mr, bool closing)
+{
+	struct hd_peer *peer, *next;
+	struct hd_transfer *t;
+
+	HASH_ITER(hh, hd_links(mr->node)->peers, peer, next)
+		HD_TRANSFERS_FOREACH(t, peer)
+	if (hd_transfer_uses(t, mr) && (t->state == HD_TRANSFER_CLOSING) == closing)
+		return t;
+	return NULL;
+}
+
 /* One that is in a send queue, else one that is coming in. */
 static struct hd_transfer *local_find(const struct hd_mr *mr)
 {
 	struct hd_node *node = mr->node;
-	struct hd_peer *peer, *next;
-	struct hd_transfer *t;
 	struct hd_op *op;
 
 	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
 		if (hd_names(node)->eps[i] && hd_names(node)->eps[i]->qp &&
 		    hd_sq_uses(hd_names(node)->eps[i]->qp, mr, &op))
 			return &op->t;
-	HASH_ITER(hh, hd_links(node)->peers, peer, next)
-		HD_TRANSFERS_FOREACH(t, peer)
-	if (hd_transfer_uses(t, mr))
-		return t;
-	return NULL;
+	return local_coming(mr, false);
 }
 
 /* All its bytes are in the link's hands, and an answer is waited for. */
@@ -98,12 +105,6 @@ static void regions_move(struct hd_transfer *t, const struct leaving *l)
 	}
 }
 
-static void local_fail(struct hd_transfer *t)
-{
-	hd_intake_stop(t, true); /* the memory goes */
-	hd_transfer_spoil(t, HD_S_PROTECTION);
-}
-
 static void local_leave(struct hd_transfer *t, const struct leaving *l)
 {
 	struct hd_op *op = hd_op_of(t);
@@ -111,20 +112,21 @@ static void local_leave(struct hd_transfer *t, const struct leaving *l)
 	if (local_stays(t, op, l))
 		regions_move(t, l);
 	else if (!op) /* a long message that is coming in: both ends fail */
-		local_fail(t);
+		hd_transfer_spoil(t, HD_S_PROTECTION);
 	else if (!copied(op))
 		hd_sq_fail(op, l->from->fault->err);
 }
 
-void hd_mr_move(struct hd_mr *from, struct hd_mr *to)
+bool hd_mr_move(struct hd_mr *from, struct hd_mr *to)
 {
 	struct leaving l = { .from = from, .to = to };
 	struct hd_transfer *t;
 
 	hd_assert_locked(from->node);
 	if (!from->fault)
-		return;
+		return true;
 	hd_rq_leave_region(from, to);
 	while (from->ops && (t = local_find(from)))
 		local_leave(t, &l);
+	return !from->ops || !local_coming(from, true);
 }

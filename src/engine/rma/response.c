@@ -101,14 +101,23 @@ static void regions_drop(struct hd_response *r)
 	r->regions = 0;
 }
 
-/* A region that it needs goes away. */
+static void regions_keep(struct hd_response *r)
+{
+	for (int i = 0; i < r->regions; i++)
+		hd_mr_keep(&r->held[i].hold);
+}
+
+/* A region that it needs goes away: when nobody writes there any more. */
 static void region_gone(struct hd_mr_hold *hold)
 {
 	struct hd_response *r = hd_container(hold, struct hd_rma_held, hold)->response;
 
 	hd_answer_op(r->t.pending.peer, HD_PKT_FIN, r->t.remote, HD_S_ACCESS);
-	regions_drop(r); /* it may have to stay for its turn */
-	hd_transfer_quit(&r->t, HD_S_ACCESS);
+	if (hd_transfer_comes_in(&r->t) && !hd_intake_stop(&r->t, false))
+		regions_keep(r);
+	else
+		regions_drop(r); /* it may have to stay for its turn */
+	hd_transfer_end(&r->t, HD_S_ACCESS);
 }
 
 static void regions_hold(struct hd_response *r, const struct hd_rma_found *f)

@@ -17,13 +17,15 @@ static struct stuck {
 	struct hd_link_ops ops; /* of the link, but for two */
 	const struct hd_link_ops *real;
 	bool holds;
-	int waited; /* calls that could not but wait */
+	int waited;	    /* calls that could not but wait */
+	struct hd_get *get; /* which it is in the middle of, and knows to be given up */
 } stuck;
 
 static int stuck_unget(struct hd_link *link, struct hd_get *get, bool wait)
 {
 	stuck.real->unget(link, get, true); /* which knows nothing of it from now on */
 	stuck.waited += stuck.holds && wait;
+	stuck.get = get;
 	return stuck.holds && !wait ? -EINPROGRESS : 0;
 }
 
@@ -136,27 +138,42 @@ static void *goes_on(void *arg)
 	side_endpoint(&other, HD_EP_RDM);
 	hd_ep_close(other.ep);
 	stuck.holds = false;
+	stuck.get->done(stuck.get, -ECANCELED);
 	hd_node_unlock(other.node);
 	return NULL;
+}
+
+static pthread_t other;
+
+/* Side b has the node's lock from now on, which the other thread wants as well; until that has had it. */
+static void others_wait(struct pair *p)
+{
+	hd_node_share(p->b.node);
+	hd_node_lock(p->b.node);
+	assert_int_equal(pthread_create(&other, NULL, goes_on, &p->b), 0);
+}
+
+static void others_went_on(struct pair *p)
+{
+	assert_false(stuck.holds);
+	assert_int_equal(stuck.waited, 0);
+	pthread_join(other, NULL);
 }
 
 /* So its closing call waits before it, and others go on. It stands as it did, for whoever ends it. */
 static void endpoint_settles(void **state)
 {
 	struct hd_transfer *t;
-	pthread_t other;
 	struct pair p;
 
 	t = fetching(&p);
-	hd_node_lock(p.b.node);
-	assert_int_equal(pthread_create(&other, NULL, goes_on, &p.b), 0);
+	others_wait(&p);
 	hd_ep_settle(p.b.ep);
-	assert_false(stuck.holds);
+	others_went_on(&p);
 	assert_int_equal(t->state, HD_TRANSFER_STOPPED);
 	side_endpoint(&p.b, HD_EP_RDM);
-	hd_node_unlock(p.b.node);
-	pthread_join(other, NULL);
 	assert_int_equal(stuck.waited, 0);
+	hd_node_unlock(p.b.node);
 	pair_close(&p);
 }
 
@@ -201,7 +218,6 @@ static void queue_pair_settles(void **state)
 {
 	static char first, second, third;
 	struct hd_transfer *t;
-	pthread_t other;
 	struct pair p;
 
 	qps_open(&p, "shm", RC);
@@ -213,16 +229,70 @@ static void queue_pair_settles(void **state)
 	qp_send(&p.a, from, LONG, &second);
 	hd_node_poll(p.a.node);
 	t = get_stuck(&p);
-	hd_node_lock(p.b.node);
-	assert_int_equal(pthread_create(&other, NULL, goes_on, &p.b), 0);
+	others_wait(&p);
 	hd_ep_settle(p.b.ep);
+	others_went_on(&p);
 	assert_int_equal(t->state, HD_TRANSFER_STOPPED);
 	hd_ep_fail(p.b.ep);
-	hd_node_unlock(p.b.node);
-	pthread_join(other, NULL);
+	assert_int_equal(stuck.waited, 0);
 	qp_expect(&p, &p.b, &second, HD_S_CANCELLED);
 	qp_expect(&p, &p.b, &third, HD_S_CANCELLED);
-	assert_int_equal(stuck.waited, 0);
+	hd_node_unlock(p.b.node);
+	pair_close(&p);
+}
+
+/* A peer's write, by packets, as its region counts them. Closing that waits as well, and others go on. */
+static void region_is_written(void **state)
+{
+	struct hd_cntr *cntr;
+	struct hd_mr *mr;
+	struct pair p;
+
+	qps_open(&p, "shm", RC);
+	mr = qp_region(&p.b, to, LONG, 0);
+	hd_node_lock(p.b.node);
+	assert_int_equal(hd_cntr_open(p.b.node, &cntr), 0);
+	hd_mr_bind_cntrs(mr, NULL, cntr);
+	hd_node_unlock(p.b.node);
+	qp_rma(&p.a, HD_RMA_WRITE, from, LONG, hd_mr_key(mr), to, &p, 0);
+	get_stuck(&p);
+	others_wait(&p);
+	assert_int_equal(hd_mr_close(mr), 0);
+	others_went_on(&p);
+	assert_int_equal(hd_cntr_close(cntr), 0);
+	qp_expect(&p, &p.a, &p, HD_S_ACCESS);
+	hd_node_unlock(p.b.node);
+	pair_close(&p);
+}
+
+/* So does closing one that a receive is of, which fails. */
+static void region_is_received_into(void **state)
+{
+	static const struct hd_mr_fault fault = { .buf = "", .err = EFAULT };
+	const struct iovec iov = { to, LONG };
+	const struct hd_mr_attr attr = { .iov = &iov,
+					 .count = 1,
+					 .access = HD_ACCESS_LOCAL_WRITE,
+					 .flags = HD_MR_VIRTUAL,
+					 .fault = &fault };
+	struct hd_recv_args recv = { .iov = &iov, .count = 1, .flags = HD_RECV_COMPLETE, .ctx = to };
+	struct hd_mr *mr;
+	struct pair p;
+
+	qps_open(&p, "shm", RC);
+	hd_node_lock(p.b.node);
+	assert_int_equal(hd_mr_open(p.b.node, &attr, &mr), 0);
+	recv.region = mr;
+	recv.regions = &mr;
+	assert_int_equal(hd_recv(p.b.ep, &recv), 0);
+	hd_node_unlock(p.b.node);
+	qp_send(&p.a, from, LONG, from);
+	get_stuck(&p);
+	others_wait(&p);
+	assert_int_equal(hd_mr_close(mr), 0);
+	others_went_on(&p);
+	qp_expect(&p, &p.b, to, HD_S_PROTECTION);
+	hd_node_unlock(p.b.node);
 	pair_close(&p);
 }
 
@@ -236,6 +306,8 @@ int main(void)
 		cmocka_unit_test(settling_is_cancelled),
 		cmocka_unit_test(settling_link_down),
 		cmocka_unit_test(queue_pair_settles),
+		cmocka_unit_test(region_is_written),
+		cmocka_unit_test(region_is_received_into),
 	};
 	int rc;
 

@@ -368,9 +368,9 @@ static void qp_close(struct hv_qp *qp)
 	struct hv_context *ctx = qp->ctx;
 
 	if (!qp->domain) {
-		hv_ep_settle(ctx, qp->ep);
 		hd_node_poll(
 			ctx->node); /* what it has sent, and completed, leaves: the program may end next */
+		hv_ep_settle(ctx, qp->ep);
 	}
 	hv_mcasts_leave(qp);
 	if (qp->domain)

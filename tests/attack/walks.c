@@ -9,7 +9,7 @@
 #include "engine/qp/qp.h"
 #include "engine/qp/respq.h"
 #include "engine/rdm/backlog.h"
-#include "engine/rma/rma.h"
+#include "engine/rma/response.h"
 #include "engine/xfer/fence.h"
 #include "engine/xfer/op.h"
 
@@ -124,7 +124,12 @@ static void read_one(struct scene *sc, uint32_t i)
 		.peer = sc->peer, .ep = sc->busy, .pkt = &pkt, .payload = &body, .len = sizeof(body)
 	};
 
+	struct hd_of_peer *of;
+
 	assert_int_equal(hd_rma_request(&a, &server), 0);
+	of = hd_of_peer_first(sc->peer, HD_OF_PEER_READ, i + 1);
+	assert_non_null(of);
+	hd_container(of, struct hd_response, of_peer)->units = 0; /* his window would not have held so many */
 }
 
 static void memory_comes(struct scene *sc)

@@ -123,7 +123,6 @@ static void read_one(struct scene *sc, uint32_t i)
 	const struct hd_arrival a = {
 		.peer = sc->peer, .ep = sc->busy, .pkt = &pkt, .payload = &body, .len = sizeof(body)
 	};
-
 	struct hd_of_peer *of;
 
 	assert_int_equal(hd_rma_request(&a, &server), 0);

@@ -10,8 +10,6 @@
 #include "engine/mr/shown.h"
 #include "engine/mr/window.h"
 
-#include "base/clock.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,9 +185,8 @@ void hd_mr_disable(struct hd_mr *mr)
 	hd_assert_locked(mr->node);
 	mr->enabled = false;
 	hd_mr_show(mr);
-	while ((hold = LIST_FIRST(&mr->holds))) {
+	while ((hold = LIST_FIRST(&mr->holds)))
 		hold->end(hold); /* it is another's, or kept, from then on */
-	}
 	hd_mr_check(mr);
 }
 
@@ -218,21 +215,10 @@ void hd_mr_bind_cntrs(struct hd_mr *mr, struct hd_cntr *read, struct hd_cntr *wr
 	hd_mr_show(mr);
 }
 
-/* What requests of our own that use it write there, or peers do for them. */
-static int mr_leave(struct hd_mr *mr)
+/* No request of our own uses it any more. */
+static bool mr_is_left(struct hd_mr *mr)
 {
-	struct hd_node *node = mr->node;
-	uint64_t end = 0;
-
-	for (int round = 0; !hd_regions(node)->mr_leaves(mr, NULL) && !hd_core(node)->gate.dead; round++) {
-		if (!end)
-			end = hd_now_ns() + HD_MR_SETTLE_NS;
-		else if (hd_now_ns() > end)
-			return -EBUSY;
-		hd_mr_stand_back(node, round);
-		hd_node_poll(node); /* which ends them, where nobody else does */
-	}
-	return 0;
+	return hd_regions(mr->node)->mr_leaves(mr, NULL) || hd_core(mr->node)->gate.dead;
 }
 
 int hd_mr_close(struct hd_mr *mr)
@@ -242,7 +228,7 @@ int hd_mr_close(struct hd_mr *mr)
 	if (hd_windows_leave(mr) < 0)
 		return -EBUSY;
 	hd_mr_disable(mr);
-	if (hd_mr_settle(mr) < 0 || mr_leave(mr) < 0)
+	if (hd_mr_await(mr, hd_mr_settled) < 0 || hd_mr_await(mr, mr_is_left) < 0)
 		return -EBUSY;
 	if (mr->window)
 		hd_window_gone(mr);

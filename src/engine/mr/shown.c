@@ -93,20 +93,20 @@ bool hd_mr_settled(struct hd_mr *mr)
 	return true;
 }
 
-int hd_mr_settle(struct hd_mr *mr)
+int hd_mr_await(struct hd_mr *mr, bool (*over)(struct hd_mr *mr))
 {
 	struct hd_node *node = mr->node;
 	uint64_t end = 0;
 
 	hd_assert_locked(node);
-	for (int round = 0; !hd_mr_settled(mr); round++) {
+	for (int round = 0; !over(mr); round++) {
 		if (!end)
 			end = hd_now_ns() + HD_MR_SETTLE_NS;
 		else if (hd_now_ns() > end)
 			return -EBUSY;
 		hd_mr_stand_back(node, round);
-		if (!LIST_EMPTY(&mr->kept))
-			hd_node_poll(node); /* which ends them, where nobody else does */
+		if (!LIST_EMPTY(&mr->kept) || mr->row < 0)
+			hd_node_poll(node); /* which ends requests here, where nobody else does */
 	}
 	return 0;
 }

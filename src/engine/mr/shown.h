@@ -13,13 +13,12 @@
 void hd_mr_show(struct hd_mr *mr);
 
 /*
- * hd_mr_settle: the region, which is disabled, is to go: wait until no peer copies from or to it. Gives the lock back meanwhile.
- * 0, or -EBUSY: a peer that was stopped in the middle of a copy would finish it later; the region must stay.
+ * hd_mr_settled: the region, which is disabled, is to go: no peer copies from or to it any more. hd_mr_await: wait until it says so, or another who
+ * is asked like that (which gets the lock as it was). Gives the lock back meanwhile, and the node makes progress where that is
+ * what ends it. 0, or -EBUSY after HD_MR_SETTLE_NS: a peer that was stopped in the middle of a copy would finish it later; the region must stay.
  */
-int hd_mr_settle(struct hd_mr *mr);
-
-/* hd_mr_settled: the same without waiting: false: not yet. hd_mr_stand_back is used for no longer than HD_MR_SETTLE_NS in all. */
 bool hd_mr_settled(struct hd_mr *mr);
+int hd_mr_await(struct hd_mr *mr, bool (*over)(struct hd_mr *mr));
 #define HD_MR_SETTLE_NS (1000 * HD_NS_PER_MS)
 
 #endif

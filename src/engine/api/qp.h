@@ -72,7 +72,7 @@ enum hd_qp_state {
 	HD_QP_SQD_DRAINED, /* nothing is under way */
 	HD_QP_SQD_SQE,	   /* the same, SQE after it */
 	HD_QP_SQE,	   /* what is posted is flushed, what arrives carried out */
-	HD_QP_ERR_FALLING, /* it has failed; at the end of this turn of progress everything is flushed */
+	HD_QP_ERR_FALLING, /* it has failed; at the end of this turn of progress everything is flushed, or when nobody copies to it any more */
 	HD_QP_ERR,
 	HD_QP_STATES
 };
@@ -127,6 +127,9 @@ void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey);
  * hd_ep_fail: what is posted, receives of its own queue as well, completes with HD_S_CANCELLED, each kind in posting order, before this
  * returns; so does what is posted from now on. The other end gets HD_S_REFUSED. Once is enough.
  *
+ * hd_ep_fall: the same for who must not wait (hd_ep_settle), in upcalls too. True: it has failed. False: a process has been stopped in the middle of a
+ * copy to memory of it; what is posted stays so until that is out of the copy, or dead: then all completes, and HD_EV_EP_OVER follows.
+ *
  * hd_ep_reset: as it was when it was opened, with the same number: what is posted and held is forgotten and completes nothing, not ready,
  * for anybody. What has completed stays in its CQs.
  *
@@ -134,6 +137,7 @@ void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey);
  * its state. hd_ep_drain: that event follows when everything posted has ended; perhaps at once.
  */
 void hd_ep_fail(struct hd_ep *ep);
+bool hd_ep_fall(struct hd_ep *ep);
 void hd_ep_reset(struct hd_ep *ep);
 int hd_ep_pause(struct hd_ep *ep, bool on);
 int hd_ep_go_on(struct hd_ep *ep);

@@ -15,6 +15,7 @@
 #include "engine/rq/rq.h"
 #include "engine/xfer/xfer.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -22,6 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#define FALL_NS HD_NS_PER_MS /* between two looks at who copies to one that is to fail */
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------------- */
 
@@ -79,6 +82,33 @@ void hd_qp_fail_soon(struct hd_qp *p, enum hd_status status)
 	hd_qp_kick(p);
 }
 
+static void qp_settled(struct hd_timer *timer)
+{
+	struct hd_qp *p = hd_container(timer, struct hd_qp, life.sq.settle);
+
+	p->life.sq.settles = false;
+	if (hd_qp_has_failed(p))
+		hd_qp_kick(p);
+	else
+		hd_sq_push(p);
+}
+
+void hd_qp_settle(struct hd_qp *p, uint64_t ns)
+{
+	if (p->life.sq.settles)
+		return;
+	p->life.sq.settles = true;
+	p->life.sq.settle.fn = qp_settled;
+	hd_timer_set(p->ep->node, &p->life.sq.settle, ns);
+}
+
+void hd_qp_settle_end(struct hd_qp *p)
+{
+	if (p->life.sq.settles)
+		hd_timer_stop(p->ep->node, &p->life.sq.settle);
+	p->life.sq.settles = false;
+}
+
 void hd_qp_event(const struct hd_qp *p, uint32_t code, enum hd_status status)
 {
 	const struct hd_event e = { .code = code, .err = status, .owner = p->ep->owner };
@@ -133,6 +163,7 @@ static void qp_flush(struct hd_qp *p)
 		hd_ack_look(p);
 		hd_sq_drop(p, HD_S_CANCELLED);
 	}
+	hd_qp_settle_end(p);
 	TAILQ_FOREACH(link, &hd_links(ep->node)->links, entry)
 		hd_stream_forget(link, ep, NULL);
 	hd_holdoff_end(p, HD_S_CANCELLED); /* they came before those that are still coming in */
@@ -156,6 +187,17 @@ void hd_ep_fail(struct hd_ep *ep)
 	hd_epoch_no_more(p);
 	qp_flush(p);
 	hd_qp_check(p);
+}
+
+bool hd_ep_fall(struct hd_ep *ep)
+{
+	hd_assert_locked(ep->node);
+	if (hd_transfers_stop(ep)) {
+		hd_qp_fail_soon(ep->qp, HD_S_CANCELLED);
+		return false;
+	}
+	hd_ep_fail(ep);
+	return true;
 }
 
 /* True: ask again. */
@@ -186,17 +228,26 @@ void hd_node_retire(struct hd_node *node)
 		hd_mr_disable(mr);
 }
 
+/* Everything ends, unless a process is in the middle of a copy to it: a turn of progress waits for nobody. */
+static void qp_fall(struct hd_qp *p)
+{
+	if (hd_transfers_stop(p->ep)) {
+		hd_qp_settle(p, FALL_NS);
+		return;
+	}
+	qp_flush(p);
+	hd_qp_check(p);
+	hd_qp_event(p, HD_EV_EP_OVER, p->life.status);
+}
+
 static void qp_run(struct hd_deferred *deferred)
 {
 	struct hd_qp *p = hd_container(deferred, struct hd_qp, deferred);
 
 	hd_resp_ack(p);
 	if (hd_qp_has_failed(p)) {
-		if (p->life.state != HD_QP_ERR) {
-			qp_flush(p);
-			hd_qp_check(p);
-			hd_qp_event(p, HD_EV_EP_OVER, p->life.status);
-		}
+		if (p->life.state != HD_QP_ERR)
+			qp_fall(p);
 		return;
 	}
 	hd_beside_finish(p);
@@ -473,6 +524,7 @@ static void qp_clear(struct hd_qp *p)
 	hd_xrc_target_forget(p);
 	if (p->wqes)
 		hd_sq_drop(p, 0);
+	hd_qp_settle_end(p);
 	hd_holdoff_end(p, HD_S_OK);
 	hd_ack_leave(p);
 	p->life.accepted.pending = false;

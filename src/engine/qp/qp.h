@@ -106,7 +106,7 @@ struct hd_sq {
 	struct hd_pkt_epoch epoch;	   /* of what is sent */
 	bool pushing;
 	bool drain_all; /* it is to be told when all that is posted has ended: hd_ep_drain */
-	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours */
+	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours; or all does, since it falls: hd_qp_settle */
 	uint32_t psn, base; /* the packet sequence number of WQE `base` */
 	struct hd_timer settle;
 	struct hd_peer *stalled_on; /* in its stalled_sqs, because its link or its credit was short; or NULL */
@@ -371,6 +371,13 @@ static inline bool hd_qp_is_draining(const struct hd_qp *p)
 /* hd_qp_kick: have it looked at when this turn of progress is over. hd_qp_fail_soon: and have it fail then, if it has not. */
 void hd_qp_kick(struct hd_qp *p);
 void hd_qp_fail_soon(struct hd_qp *p, enum hd_status status);
+
+/*
+ * hd_qp_settle: somebody copies: look again in so many ns whether the next WQE can be started, or, of one that has failed, whether that can end
+ * (hd_qp_kick). hd_qp_settle_end: no longer.
+ */
+void hd_qp_settle(struct hd_qp *p, uint64_t ns);
+void hd_qp_settle_end(struct hd_qp *p);
 
 /* hd_qp_event: tell the front. hd_qp_offended: the other end did what it may not: the front is told, and the pair fails (HD_EP_STRICT). */
 void hd_qp_event(const struct hd_qp *p, uint32_t code, enum hd_status status);

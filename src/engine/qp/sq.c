@@ -317,14 +317,6 @@ void hd_sq_unreached(struct hd_qp *p, enum hd_status status)
 	}
 }
 
-static void sq_settled(struct hd_timer *timer)
-{
-	struct hd_qp *p = hd_container(timer, struct hd_qp, life.sq.settle);
-
-	p->life.sq.settles = false;
-	hd_sq_push(p);
-}
-
 /* What needs nobody else, as soon as it is the next. */
 static int start_here(struct hd_qp *p, struct hd_wqe *s)
 {
@@ -335,9 +327,7 @@ static int start_here(struct hd_qp *p, struct hd_wqe *s)
 		return -EBUSY;
 	rc = op->kind->here(op);
 	if (rc < 0) {
-		p->life.sq.settles = true;
-		p->life.sq.settle.fn = sq_settled;
-		hd_timer_set(p->ep->node, &p->life.sq.settle, HD_QP_SETTLE_NS);
+		hd_qp_settle(p, HD_QP_SETTLE_NS);
 		return -EBUSY;
 	}
 	p->life.sq.next++;
@@ -674,9 +664,7 @@ void hd_sq_drop(struct hd_qp *p, enum hd_status status)
 		if (status)
 			wqe_complete(p, s, status);
 	}
-	if (p->life.sq.settles)
-		hd_timer_stop(p->ep->node, &p->life.sq.settle);
-	p->life.sq.settles = false;
+	hd_qp_settle_end(p);
 	p->life.sq.next = p->life.sq.tail;
 	p->life.sq.units = p->life.sq.ordered = p->life.sq.reading = p->life.sq.direct = 0;
 	p->life.sq.pushing = false;

@@ -241,6 +241,102 @@ static void queue_pair_settles(void **state)
 	pair_close(&p);
 }
 
+static int over; /* times that a queue pair has said so */
+static void qp_over(void *owner, uint32_t code, int err)
+{
+	over += code == HD_EV_EP_OVER;
+}
+
+/* Side b fetches the message of one receive, and another is behind it. Is everything flushed that is posted there? */
+static char falls_second, falls_third;
+static struct hd_transfer *falling(struct pair *p)
+{
+	static char first;
+
+	over = 0;
+	qps_new(p, "shm", RC);
+	qp_open(&p->b, RC | ALL_RIGHTS, &(struct hd_ep_attr){ .tx_size = 64, .tell = qp_over });
+	qps_ready(p);
+	qp_recv(&p->b, to, 1, &first);
+	qp_send(&p->a, from, 1, &first);
+	qp_expect(p, &p->b, &first, 0);
+	qp_recv(&p->b, to, LONG, &falls_second);
+	qp_recv(&p->b, to, 1, &falls_third);
+	qp_send(&p->a, from, LONG, &falls_second);
+	hd_node_poll(p->a.node);
+	return get_stuck(p);
+}
+
+static void falls(struct pair *p)
+{
+	assert_int_equal(*hd_ep_state(p->b.ep), HD_QP_ERR_FALLING);
+	assert_false(hd_cq_peek(p->b.cq) || over || stuck.waited);
+	stuck.holds = false;
+	stuck.get->done(stuck.get, -ECANCELED);
+}
+
+static void has_fallen(struct pair *p)
+{
+	qp_expect(p, &p->b, &falls_second, HD_S_CANCELLED);
+	qp_expect(p, &p->b, &falls_third, HD_S_CANCELLED);
+	assert_int_equal(*hd_ep_state(p->b.ep), HD_QP_ERR);
+	assert_int_equal(over, 1);
+	assert_int_equal(stuck.waited, 0);
+	pair_close(p);
+}
+
+/* One that fails by itself does so in a turn of progress, which must not wait: it fails when that is over. */
+static void queue_pair_fails(void **state)
+{
+	static char nowhere[8];
+	struct pair p;
+
+	falling(&p);
+	qp_rma(&p.b, HD_RMA_READ, nowhere, sizeof(nowhere), 0x1234567, from, nowhere, 0);
+	while (*hd_ep_state(p.b.ep) < HD_QP_ERR_FALLING) {
+		hd_node_poll(p.a.node);
+		hd_node_poll(p.b.node);
+	}
+	qp_expect(&p, &p.b, nowhere, HD_S_ACCESS);
+	pair_settle(&p, 20);
+	falls(&p);
+	has_fallen(&p);
+}
+
+/* So does one that is to fail, for who must not wait. */
+static void queue_pair_falls(void **state)
+{
+	struct hd_transfer *t;
+	struct pair p;
+
+	t = falling(&p);
+	assert_false(hd_ep_fall(p.b.ep));
+	assert_int_equal(t->state, HD_TRANSFER_STOPPED);
+	assert_false(hd_ep_fall(p.b.ep)); /* once is enough */
+	pair_settle(&p, 20);
+	falls(&p);
+	has_fallen(&p);
+}
+
+/* And closing it, and that it fails at once when nobody copies, is as ever. */
+static void queue_pair_falls_and_closes(void **state)
+{
+	struct pair p;
+
+	falling(&p);
+	assert_false(hd_ep_fall(p.b.ep));
+	stuck.holds = false;
+	side_endpoint(&p.b, HD_EP_RDM);
+	pair_settle(&p, 20);
+	assert_false(hd_cq_peek(p.b.cq) || over || stuck.waited);
+	qp_open(&p.b, RC | ALL_RIGHTS, NULL);
+	qp_recv(&p.b, to, 1, &falls_third);
+	assert_true(hd_ep_fall(p.b.ep));
+	assert_int_equal(hd_cq_peek(p.b.cq)->err, HD_S_CANCELLED);
+	hd_cq_pop(p.b.cq);
+	pair_close(&p);
+}
+
 /* A peer's write, by packets, as its region counts them. Closing that waits as well, and others go on. */
 static void region_is_written(void **state)
 {
@@ -306,6 +402,9 @@ int main(void)
 		cmocka_unit_test(settling_is_cancelled),
 		cmocka_unit_test(settling_link_down),
 		cmocka_unit_test(queue_pair_settles),
+		cmocka_unit_test(queue_pair_fails),
+		cmocka_unit_test(queue_pair_falls),
+		cmocka_unit_test(queue_pair_falls_and_closes),
 		cmocka_unit_test(region_is_written),
 		cmocka_unit_test(region_is_received_into),
 	};

@@ -80,6 +80,11 @@ void hu_ep_work(struct hd_deferred *deferred)
 	uint32_t todo = ep->todo;
 
 	ep->todo = 0;
+	if (ep->parts) {
+		if (*hd_ep_state(ep->ep) == HD_QP_ERR)
+			hu_ep_parted(ep);
+		return;
+	}
 	if (todo & HU_MOVED && ep->state == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
 		connect_moved(ep);
 	if (todo & HU_ANSWERED)

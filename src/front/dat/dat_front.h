@@ -388,7 +388,8 @@ struct hu_ep {
 	struct hd_ep *line;   /* carries the connection; NULL: there is none */
 	struct hd_deferred deferred;
 	uint32_t todo;	      /* enum hu_todo */
-	DAT_EVENT_NUMBER why; /* HU_REFUSED */
+	DAT_EVENT_NUMBER why; /* HU_REFUSED; of its end */
+	bool parts;	      /* it ends, when a process is out of a copy to its memory: HD_EV_EP_OVER */
 	struct hu_head other;
 	struct sockaddr_storage remote;
 	DAT_CONN_QUAL remote_qualifier;
@@ -408,10 +409,14 @@ static inline struct hu_ep *hu_ep_of(const struct hu_ia *ia, uint32_t index)
 	return index < ia->ep_size ? ia->eps[index] : NULL;
 }
 
-/* hu_ep_happened: to its connection. hu_ep_work: the deferred work of an endpoint. hu_ep_part: it is connected no longer. With the lock. */
+/*
+ * hu_ep_happened: to its connection. hu_ep_work: the deferred work of an endpoint. hu_ep_part: it is connected no longer, which the program hears of at
+ * once, or when nobody copies to memory of it any more. hu_ep_parted: that is so. With the lock.
+ */
 void hu_ep_happened(struct hu_ep *ep, const struct hd_event *event);
 void hu_ep_work(struct hd_deferred *deferred);
 void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why);
+void hu_ep_parted(struct hu_ep *ep);
 
 /* hu_ep_configure: open the engine's endpoint, if all that it needs is known. 0, -errno. hu_ep_unconfigure: close it. With the lock. */
 int hu_ep_configure(struct hu_ep *ep);

@@ -286,11 +286,11 @@ DAT_RETURN hu_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HAN
 
 void hu_ep_drop(struct hu_ep *ep)
 {
+	if (ep->ep)
+		hd_ep_settle(ep->ep); /* first, since it is whole meanwhile for whoever comes */
 	hd_deferred_drop(ep->o.ia->node, &ep->deferred);
 	hu_line_close(ep);
 	hu_ud_drop(ep);
-	if (ep->ep)
-		hd_ep_settle(ep->ep);
 	hu_ep_unconfigure(ep);
 	hu_ep_let_go(ep);
 	hu_free(&ep->o);

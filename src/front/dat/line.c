@@ -108,16 +108,30 @@ void hu_line_tell(struct hu_ep *ep, DAT_EVENT_NUMBER number)
 	hu_notify(ep->o.ia, ep->connect, &event);
 }
 
+void hu_ep_parted(struct hu_ep *ep)
+{
+	ep->parts = false;
+	ep->state = DAT_EP_STATE_DISCONNECTED;
+	if (ep->why != DAT_CONNECTION_EVENT_PEER_REJECTED)
+		ep->priv_len = 0;
+	hu_line_tell(ep, ep->why);
+}
+
 void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why)
 {
 	bool broke = why == DAT_CONNECTION_EVENT_BROKEN;
 
+	if (ep->parts)
+		return;
+	ep->why = why;
 	ep->state = DAT_EP_STATE_DISCONNECTED;
 	/* the other end hears why before what it has sent comes back to it; its being first is no error */
 	if (ep->line && !hd_ep_disconnect_for(ep->line, broke ? HU_WORD_BROKEN : 0))
 		hu_count(ep->o.ia, DCNT_IA_CM_DREQ_TX);
-	hd_ep_fail(ep->ep); /* what is posted is flushed before the program hears of it */
-	if (why != DAT_CONNECTION_EVENT_PEER_REJECTED)
-		ep->priv_len = 0;
-	hu_line_tell(ep, why);
+	if (hd_ep_fall(ep->ep)) { /* what is posted is flushed before the program hears of it */
+		hu_ep_parted(ep);
+		return;
+	}
+	ep->parts = true;
+	ep->state = DAT_EP_STATE_DISCONNECT_PENDING;
 }

@@ -381,13 +381,17 @@ static bool may_go(struct hd_op *op, struct hd_peer *peer)
 	return has_passed(op, peer);
 }
 
-static enum step direct_step(struct hd_op *op)
+static enum step direct_step(struct hd_op *op, struct hd_peer *peer)
 {
 	int64_t n;
 
+	if (hd_unlikely(op->dest->peer != peer)) { /* the target's endpoint has closed */
+		hd_op_done(op, HD_S_REFUSED);
+		return STEP_ENDED;
+	}
 	if (op->by_packet)
 		return STEP_PACKET;
-	if (!may_go(op, op->dest->peer))
+	if (!may_go(op, peer))
 		return STEP_WAITS;
 	n = copy_some(op);
 	if (n > 0)
@@ -421,7 +425,7 @@ int hd_direct_push(struct hd_peer *peer)
 		next = TAILQ_NEXT(op, entry);
 		if (ep->direct_pass == pass)
 			continue; /* one before it is not done */
-		did = direct_step(op);
+		did = direct_step(op, peer);
 		if (did == STEP_PACKET)
 			did = go_by_packet(op) < 0 ? STEP_WAITS : STEP_ENDED;
 		if (did != STEP_ENDED)

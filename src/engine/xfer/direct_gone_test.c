@@ -52,6 +52,30 @@ static void the_endpoint_may_close_with_operations_under_way(void **state)
 	free(mine);
 }
 
+/* The target's: what has not been written is refused, as it is where it goes by packets. */
+static void the_target_may_close_with_operations_under_way(void **state)
+{
+	unsigned char *mem = malloc(BIG), *mine = calloc(1, BIG);
+	struct hd_mr *mr;
+	struct pair p;
+
+	mr = three_under_way(&p, mem, mine);
+	direct_turns(&p.a, 1);
+	hd_ep_close(p.b.ep);
+	p.b.ep = NULL;
+	memset(mem, 0x33, BIG);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pair_next(&p, &p.a).err, HD_S_REFUSED);
+	assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
+	for (size_t i = 0; i < BIG; i++)
+		assert_int_equal(mem[i], 0x33);
+	side_endpoint(&p.b, HD_EP_RDM);
+	assert_int_equal(hd_mr_close(mr), 0);
+	direct_close(&p);
+	free(mem);
+	free(mine);
+}
+
 static void a_broken_link_ends_them_in_error(void **state)
 {
 	unsigned char *mem = malloc(BIG), *mine = calloc(1, BIG);
@@ -183,6 +207,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_endpoint_may_close_with_operations_under_way),
+		cmocka_unit_test(the_target_may_close_with_operations_under_way),
 		cmocka_unit_test(a_broken_link_ends_them_in_error),
 		cmocka_unit_test(a_region_is_not_gone_while_it_is_copied),
 		cmocka_unit_test(nothing_is_written_once_it_is_closed),

@@ -181,9 +181,9 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 void hd_ep_close(struct hd_ep *ep);
 
 /*
- * hd_ep_settle: before hd_ep_close, hd_ep_fail and hd_ep_reset, from a call of the program's, never from an upcall: a process that has been stopped in the
+ * hd_ep_settle: before hd_ep_close, hd_ep_rebind, hd_ep_fail and hd_ep_reset, from a call of the program's, never from an upcall: a process that has been stopped in the
  * middle of a copy to memory of this endpoint's receives may write there when it goes on, so it is waited for, and the log says for whom. The node's
- * lock, which the caller has once, is given away meanwhile. Those three would wait too, but with the lock. One of them has to follow, before the lock is given
+ * lock, which the caller has once, is given away meanwhile. Those four would wait too, but with the lock. One of them has to follow, before the lock is given
  * back.
  */
 void hd_ep_settle(struct hd_ep *ep);

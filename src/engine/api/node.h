@@ -25,7 +25,10 @@ struct hd_node_attr {
 /* hd_node_open: 0 and *out, or -ENOMEM, -EMFILE, … . Takes no lock. */
 int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out);
 
-/* hd_node_retire: its queue pairs fail, and nobody reaches its regions any more; all of them stay to be closed. */
+/*
+ * hd_node_retire: its queue pairs fail, and nobody reaches its regions any more; all of them stay to be closed. A process that has been stopped in the
+ * middle of a copy from or to any of them is waited for; the lock, which the caller has once, is given away meanwhile.
+ */
 void hd_node_retire(struct hd_node *node);
 
 /*

@@ -335,10 +335,16 @@ int hd_ep_set_txq(struct hd_ep *ep, struct hd_txq *txq)
 	return 0;
 }
 
+/* True: ask again. Messages of other endpoints that come into a queue of XRC's go with it. */
 static bool ep_stop(struct hd_ep *ep)
 {
+	struct hd_qp *user;
 	bool any = false;
 
+	if (ep->qp)
+		LIST_FOREACH(user, &ep->qp->xrc_users, life.xrc.entry)
+			if (user->life.lane.transfers && hd_transfers_stop(user->ep))
+				return true;
 	for (uint32_t i = 0; i < hd_ep_aliases(ep); i++)
 		if (hd_transfers_stop(hd_ep_alias_at(ep, i)))
 			any = true;

@@ -127,6 +127,9 @@ static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access)
  */
 bool hd_mr_moved(const struct hd_mr *from, const struct hd_mr *to, struct iovec *iov, bool filled);
 
+/* hd_mrs_settled: nobody copies any more from or to any region that is disabled. False: ask again. */
+bool hd_mrs_settled(struct hd_node *node);
+
 /* hd_mr_stand_back: others go on for a moment, with the lock, which the caller has once, before it is asked again (so often as `round` says) who copies. */
 void hd_mr_stand_back(struct hd_node *node, int round);
 

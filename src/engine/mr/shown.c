@@ -93,6 +93,17 @@ bool hd_mr_settled(struct hd_mr *mr)
 	return true;
 }
 
+bool hd_mrs_settled(struct hd_node *node)
+{
+	struct hd_mr *mr, *next;
+	bool all = true;
+
+	HASH_ITER(hh, hd_regions(node)->mr_table, mr, next)
+		if (!mr->enabled)
+			all &= hd_mr_settled(mr);
+	return all;
+}
+
 int hd_mr_await(struct hd_mr *mr, bool (*over)(struct hd_mr *mr))
 {
 	struct hd_node *node = mr->node;

@@ -226,6 +226,10 @@ void hd_node_retire(struct hd_node *node)
 			hd_ep_fail(hd_names(node)->eps[i]);
 	HASH_ITER(hh, hd_regions(node)->mr_table, mr, next)
 		hd_mr_disable(mr);
+	for (int round = 0; !hd_mrs_settled(node); round++) {
+		hd_mr_stand_back(node, round);
+		hd_node_poll(node); /* which ends requests here, where nobody else does */
+	}
 }
 
 /* Everything ends, unless a process is in the middle of a copy to it: a turn of progress waits for nobody. */

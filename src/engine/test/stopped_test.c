@@ -275,11 +275,12 @@ static void scene_close(void)
 	assert_int_equal(waitpid(scene.pid, &status, 0), scene.pid);
 	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
 	assert_true(is_all(scene.memory, LONG, OURS));
-	if (scene.cntr) {
-		hd_node_lock(scene.s.node);
+	hd_node_lock(scene.s.node);
+	if (scene.mr)
+		assert_int_equal(hd_mr_close(scene.mr), 0);
+	if (scene.cntr)
 		assert_int_equal(hd_cntr_close(scene.cntr), 0);
-		hd_node_unlock(scene.s.node);
-	}
+	hd_node_unlock(scene.s.node);
 	side_close(&scene.s);
 	munmap(scene.sh, sizeof(*scene.sh));
 	free(scene.memory);
@@ -360,8 +361,10 @@ static int closed_now(void)
 	hd_node_lock(scene.s.node);
 	hd_node_poll(scene.s.node);
 	rc = hd_mr_close(scene.mr);
-	if (!rc)
+	if (!rc) {
+		scene.mr = NULL;
 		ours_again();
+	}
 	hd_node_unlock(scene.s.node);
 	return rc;
 }
@@ -398,11 +401,32 @@ static void a_region_is_copied(void **state)
 		is_busy(&kinds[i]);
 }
 
+/* ---- all of a node's --------------------------------------------------------------------------------------------------------- */
+
+static int node_retires(struct scene *sc)
+{
+	hd_node_retire(sc->s.node);
+	return 0;
+}
+
+static void a_node_retires(void **state)
+{
+	static const struct kind kinds[] = {
+		{ .policy = RC, .messages = true, .writes = true, .close = node_retires },
+		{ .op = HD_RMA_WRITE, .writes = true, .close = node_retires },
+		{ .op = HD_RMA_WRITE, .writes = true, .counted = true, .close = node_retires },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		waits(&kinds[i]);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_comes_in),
 		cmocka_unit_test(a_region_is_copied),
+		cmocka_unit_test(a_node_retires),
 	};
 
 	return cmocka_run_group_tests_name("stopped", tests, NULL, NULL);

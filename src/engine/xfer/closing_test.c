@@ -337,6 +337,43 @@ static void queue_pair_falls_and_closes(void **state)
 	pair_close(&p);
 }
 
+/* A queue of XRC's that closes gives back memory of receives, which messages of other endpoints are coming into: those are waited for as well. */
+static void queue_of_others_closes(void **state)
+{
+	struct hd_ep_attr attr = {
+		.type = HD_EP_RDM, .policy = HD_EP_NUMBERED | HD_EP_XRC_QUEUE, .domain = 9, .pd = 7
+	};
+	struct side by;
+	struct pair p;
+
+	pair_open(&p, "shm");
+	qp_open(&p.a, RC | HD_EP_XRC, NULL);
+	qp_open(&p.b, RC | HD_EP_XRC, &(struct hd_ep_attr){ .tx_size = 64, .domain = 9 });
+	qps_ready(&p);
+	hd_node_lock(p.b.node);
+	assert_int_equal(hd_rq_open(p.b.node, false, &attr.rq), 0);
+	attr.rx_cq = p.b.cq;
+	by = p.b;
+	assert_int_equal(hd_ep_open(p.b.node, &attr, &by.ep), 0);
+	hd_node_unlock(p.b.node);
+	qp_recv(&by, to, LONG, to);
+	hd_node_lock(p.a.node);
+	assert_int_equal(hd_send(p.a.ep, *hd_ep_to(p.a.ep), from, LONG, 5,
+				 (uint64_t)hd_ep_number(by.ep) << 32, from, HD_SEND_COMPLETE),
+			 0);
+	hd_node_unlock(p.a.node);
+	get_stuck(&p);
+	others_wait(&p);
+	hd_ep_settle(by.ep);
+	others_went_on(&p);
+	hd_ep_close(by.ep);
+	assert_int_equal(stuck.waited, 0);
+	assert_int_equal(hd_rq_close(attr.rq), 0);
+	hd_node_unlock(p.b.node);
+	qp_expect(&p, &p.a, from, HD_S_REFUSED);
+	pair_close(&p);
+}
+
 /* A peer's write, by packets, as its region counts them. Closing that waits as well, and others go on. */
 static void region_is_written(void **state)
 {
@@ -405,6 +442,7 @@ int main(void)
 		cmocka_unit_test(queue_pair_fails),
 		cmocka_unit_test(queue_pair_falls),
 		cmocka_unit_test(queue_pair_falls_and_closes),
+		cmocka_unit_test(queue_of_others_closes),
 		cmocka_unit_test(region_is_written),
 		cmocka_unit_test(region_is_received_into),
 	};

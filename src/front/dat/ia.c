@@ -115,6 +115,8 @@ DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, bool thread_safe, const c
 
 /* ---- closing ---------------------------------------------------------------------------------------------------------------------- */
 
+#define HU_TYPE_PLACE ((DAT_HANDLE_TYPE)(DAT_HANDLE_TYPE_EXTENSION_BASE + 18)) /* no object: drop_all */
+
 static void ia_drop(struct hu_object *o)
 {
 	switch (o->type) {
@@ -139,7 +141,8 @@ static void ia_drop(struct hu_object *o)
 		hu_rmr_drop((struct hu_rmr *)o);
 		break;
 	case DAT_HANDLE_TYPE_LMR:
-		hd_mr_close(((struct hu_lmr *)o)->mr);
+		while (hd_mr_close(((struct hu_lmr *)o)->mr) < 0)
+			continue; /* its memory is the program's when we have come back */
 		hu_free(o);
 		break;
 	default:
@@ -155,14 +158,19 @@ static void drop_all(struct hu_ia *ia)
 						 DAT_HANDLE_TYPE_EP,  DAT_HANDLE_TYPE_SRQ,
 						 DAT_HANDLE_TYPE_RMR, DAT_HANDLE_TYPE_LMR,
 						 DAT_HANDLE_TYPE_PZ,  DAT_HANDLE_TYPE_EVD };
-	struct hu_object *o, *next;
+	struct hu_object at = { .type = HU_TYPE_PLACE }, *o;
 
-	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
-		for (o = LIST_FIRST(&ia->objects); o; o = next) {
-			next = LIST_NEXT(o, entry);
+	/* the lock may be away meanwhile, so the place in the list is kept by something that nobody frees */
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		LIST_INSERT_HEAD(&ia->objects, &at, entry);
+		while ((o = LIST_NEXT(&at, entry))) {
+			LIST_REMOVE(&at, entry);
+			LIST_INSERT_AFTER(o, &at, entry);
 			if (o->type == order[i])
 				ia_drop(o);
 		}
+		LIST_REMOVE(&at, entry);
+	}
 }
 
 static bool ia_is_in_use(const struct hu_ia *ia)
@@ -227,8 +235,7 @@ DAT_RETURN hu_ia_close(DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags)
 	hd_node_unlock(ia->node);
 	hu_cnos_drop(ia);
 	hd_evq_close(ia->events);
-	/* -EBUSY: a process that is stopped copies from a region; the node stays, and knows nobody here any more */
-	(void)hd_node_close(ia->node);
+	(void)hd_node_close(ia->node); /* nothing of it is left */
 	pthread_cond_destroy(&ia->left);
 	pthread_mutex_destroy(&ia->mutex);
 	free(ia->eps);

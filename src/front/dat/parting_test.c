@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * dat_ep_disconnect(3) while the process at the other end is stopped, by SIGSTOP, when it is about to write a part of a message of its to memory here. The
- * call does not wait for it, and the event does, so that the memory of a receive is the program's when it has come back.
+ * dat_ep_disconnect(3) and dat_ia_close(3) while the process at the other end is stopped, by SIGSTOP, when it is about to write to memory here: a part of a message
+ * of its, or an RDMA write. The first does not wait for it, and its event does; the second does: what it gives back is the program's.
  */
 #include "front/dat/connect.h"
 
@@ -30,9 +30,11 @@
 
 /* Both processes see it. */
 struct shared {
-	atomic_ulong qualifier;
-	atomic_bool over; /* they may end */
-	uint64_t at, len; /* the copy that they are in the middle of; published by the stop */
+	bool writes; /* they write to our region, and send no messages */
+	DAT_RMR_TRIPLET ours;
+	atomic_ulong qualifier; /* published last */
+	atomic_bool over;	/* they may end */
+	uint64_t at, len;	/* the copy that they are in the middle of; published by the stop */
 };
 
 struct party {
@@ -42,6 +44,7 @@ struct party {
 	DAT_EP_HANDLE ep;
 	DAT_LMR_HANDLE lmr;
 	DAT_LMR_TRIPLET all;
+	DAT_RMR_CONTEXT remote;
 	unsigned char *memory;
 };
 
@@ -63,7 +66,6 @@ static void party_open(struct party *p)
 	DAT_EVD_HANDLE *evds[] = { &p->requests, &p->connections, &p->dtos };
 	DAT_REGION_DESCRIPTION region;
 	DAT_LMR_CONTEXT local;
-	DAT_RMR_CONTEXT remote;
 	DAT_VADDR at;
 	DAT_VLEN len;
 
@@ -73,8 +75,9 @@ static void party_open(struct party *p)
 		must(hu_evd_create(p->ia, 64, DAT_HANDLE_NULL, flags[i], evds[i]));
 	region.for_va = p->memory = calloc(1, LONG);
 	must(hu_lmr_create(p->ia, DAT_MEM_TYPE_VIRTUAL, region, LONG, p->pz,
-			   (DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG),
-			   DAT_VA_TYPE_VA, &p->lmr, &local, &remote, &len, &at));
+			   (DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG |
+						DAT_MEM_PRIV_REMOTE_WRITE_FLAG),
+			   DAT_VA_TYPE_VA, &p->lmr, &local, &p->remote, &len, &at));
 	p->all = (DAT_LMR_TRIPLET){ .virtual_address = (uintptr_t)p->memory,
 				    .segment_length = LONG,
 				    .lmr_context = local };
@@ -105,7 +108,16 @@ static void stop(void *arg)
 	raise(SIGSTOP);
 }
 
-/* They send again and again, until they have been stopped. */
+static void they_post(struct party *p)
+{
+	const DAT_DTO_COOKIE cookie = { 0 };
+
+	must(shared->writes ? hu_ep_post_rdma_write(p->ep, 1, &p->all, cookie, &shared->ours,
+						    DAT_COMPLETION_DEFAULT_FLAG)
+			    : hu_ep_post_send(p->ep, 1, &p->all, cookie, DAT_COMPLETION_DEFAULT_FLAG));
+}
+
+/* They do it again and again, until they have been stopped. */
 static void they(void)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -122,11 +134,10 @@ static void they(void)
 	if (event(p.connections).event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
 		_exit(1);
 	vm_seam.before = stop;
-	must(hu_ep_post_send(p.ep, 1, &p.all, (DAT_DTO_COOKIE){ 0 }, DAT_COMPLETION_DEFAULT_FLAG));
+	they_post(&p);
 	while (!atomic_load(&shared->over))
 		if (!hu_evd_dequeue(p.dtos, &e) && !shared->len)
-			must(hu_ep_post_send(p.ep, 1, &p.all, (DAT_DTO_COOKIE){ 0 },
-					     DAT_COMPLETION_DEFAULT_FLAG));
+			they_post(&p);
 	_exit(0);
 }
 
@@ -145,6 +156,9 @@ static void meet(struct party *p)
 
 	must(hu_psp_create_any(p->ia, &qualifier, p->requests, DAT_PSP_CONSUMER_FLAG, &psp));
 	post(p);
+	shared->ours = (DAT_RMR_TRIPLET){ .virtual_address = (uintptr_t)p->memory,
+					  .segment_length = LONG,
+					  .rmr_context = p->remote };
 	atomic_store(&shared->qualifier, qualifier);
 	e = event(p->requests);
 	must(hu_cr_accept(e.event_data.cr_arrival_event_data.cr_handle, p->ep, 0, NULL));
@@ -188,11 +202,12 @@ static void rescue(int sig)
 	kill(they_are, SIGCONT);
 }
 
-static void scene_open(struct party *p)
+static void scene_open(struct party *p, bool writes)
 {
 	setenv("HEDDLE_TRANSPORT", "shm", 1);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(shared, MAP_FAILED);
+	shared->writes = writes;
 	they_are = fork();
 	assert_true(they_are >= 0);
 	if (!they_are)
@@ -215,7 +230,8 @@ static void scene_close(struct party *p)
 	atomic_store(&shared->over, true);
 	assert_int_equal(waitpid(they_are, &status, 0), they_are);
 	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
-	must(hu_ia_close(p->ia, DAT_CLOSE_ABRUPT_FLAG));
+	if (p->ia)
+		must(hu_ia_close(p->ia, DAT_CLOSE_ABRUPT_FLAG));
 	munmap(shared, sizeof(*shared));
 	free(p->memory);
 	unsetenv("HEDDLE_TRANSPORT");
@@ -226,7 +242,7 @@ static void parting_waits_for_who_copies(void **state)
 	struct party p;
 	DAT_EVENT e;
 
-	scene_open(&p);
+	scene_open(&p, false);
 	assert_int_equal(hu_ep_disconnect(p.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
 	assert_false(rescued);
 	for (int i = 0; i < 1000; i++) { /* once is enough, and all else goes on */
@@ -267,7 +283,7 @@ static void freeing_waits_for_who_copies(void **state)
 	void *written;
 	DAT_EVENT e;
 
-	scene_open(&p);
+	scene_open(&p, false);
 	assert_int_equal(hu_ep_disconnect(p.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
 	assert_int_equal(pthread_create(&thread, NULL, frees, &p), 0);
 	for (int i = 0; i < 1000; i++)
@@ -279,11 +295,50 @@ static void freeing_waits_for_who_copies(void **state)
 	scene_close(&p);
 }
 
+static atomic_bool closed;
+static void *closes(void *arg)
+{
+	struct party *p = arg;
+	bool written;
+
+	must(hu_ia_close(p->ia, DAT_CLOSE_ABRUPT_FLAG));
+	written = is_all((void *)(uintptr_t)shared->at, shared->len, THEIRS);
+	memset(p->memory, OURS, LONG);
+	atomic_store(&closed, true);
+	return written ? p : NULL;
+}
+
+/* It gives regions back, whose closing alone answers that it cannot after a second. */
+static void closing_waits_for_who_copies(void **state)
+{
+	for (int writes = 0; writes < 2; writes++) {
+		pthread_t thread;
+		struct party p;
+		void *written;
+
+		scene_open(&p, writes);
+		closed = false;
+		assert_int_equal(pthread_create(&thread, NULL, closes, &p), 0);
+		for (uint64_t end = hd_now_ns() + 1200 * HD_NS_PER_MS; hd_now_ns() < end && !closed;)
+			usleep(1000);
+		assert_false(closed || rescued);
+		kill(they_are, SIGCONT);
+		pthread_join(thread, &written);
+		assert_non_null(written);
+		atomic_store(&shared->over, true);
+		assert_int_equal(waitid(P_PID, (id_t)they_are, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
+		assert_true(is_all(p.memory, LONG, OURS));
+		p.ia = NULL;
+		scene_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parting_waits_for_who_copies),
 		cmocka_unit_test(freeing_waits_for_who_copies),
+		cmocka_unit_test(closing_waits_for_who_copies),
 	};
 
 	return cmocka_run_group_tests_name("parting", tests, NULL, NULL);

@@ -73,7 +73,8 @@ DAT_RETURN hu_rmr_query(DAT_RMR_HANDLE handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_
 
 void hu_rmr_drop(struct hu_rmr *rmr)
 {
-	hd_mr_close(rmr->mr);
+	while (hd_mr_close(rmr->mr) < 0)
+		continue; /* a process has been stopped in the middle of a copy through it */
 	rmr->pz->o.users--;
 	hu_free(&rmr->o);
 }

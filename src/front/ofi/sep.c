@@ -153,6 +153,7 @@ int hd_fi_ctx_close(struct hd_fi_ep *ctx)
 		set_readers(sep, ctx->ep, NULL);
 		hd_ep_close(ctx->ep);
 	} else if (ctx->ep) {
+		hd_ep_settle(ctx->ep);
 		rx_bind(ctx, false);
 	}
 	hd_fi_triggered_drop(ctx);

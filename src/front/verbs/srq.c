@@ -231,6 +231,7 @@ int hv_ibv_destroy_srq(struct ibv_srq *pub)
 			hv_leave(srq->ctx);
 			return EBUSY;
 		}
+		hv_ep_settle(srq->ctx, srq->poster);
 		hd_ep_close(srq->poster);
 		hd_rq_close(srq->rq);
 		srq->pd->users--;

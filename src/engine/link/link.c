@@ -6,11 +6,11 @@
 #include "base/config.h"
 #include "base/log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #define SETTLE_NS (5 * HD_NS_PER_MS) /* between two looks at links that are not settled */
 
@@ -124,10 +124,8 @@ void hd_links_reap(struct hd_node *node)
 
 void hd_links_reap_all(struct hd_node *node)
 {
-	const struct timespec nap = { .tv_nsec = SETTLE_NS };
-
-	for (hd_links_reap(node); !TAILQ_EMPTY(&hd_links(node)->fallen); hd_links_reap(node))
-		nanosleep(&nap, NULL);
+	hd_links_reap(node);
+	assert(TAILQ_EMPTY(&hd_links(node)->fallen));
 	hd_timer_stop(node, &hd_links(node)->settles);
 }
 

@@ -402,8 +402,8 @@ struct hd_links_view hd_links_inspect(const struct hd_node *node);
 /* ---- links (link.c); the rest of their life is in engine/transport.h ---- */
 
 /*
- * hd_links_reap: take the links apart that are down, and settled (hd_link_ops.settled). From the top of progress only. hd_links_reap_all: waits for
- * the others, too.
+ * hd_links_reap: take the links apart that are down, and settled (hd_link_ops.settled). From the top of progress only. hd_links_reap_all: of a
+ * node without endpoints, where nothing comes in: so all are.
  */
 void hd_links_reap(struct hd_node *node);
 void hd_links_reap_all(struct hd_node *node);

@@ -77,12 +77,11 @@ int hd_idmap_add(struct hd_idmap *map, void *ptr, uint32_t *id)
 
 void hd_idmap_remove(struct hd_idmap *map, uint32_t id)
 {
+	struct hd_idmap_slot *slot = hd_idmap_find(map, id);
 	uint32_t index = id & INDEX_MASK;
-	struct hd_idmap_slot *slot;
 
-	if (!hd_idmap_get(map, id))
+	if (!slot || !slot->ptr)
 		return;
-	slot = hd_idmap_slot(map, index);
 	slot->ptr = NULL;
 	slot->id += GENERATION_ONE; /* the old number is outdated from here on */
 	if (slot->id < GENERATION_ONE)

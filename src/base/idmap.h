@@ -59,8 +59,8 @@ static inline struct hd_idmap_slot *hd_idmap_slot(const struct hd_idmap *map, ui
 	return &map->segment[k][index - start];
 }
 
-/* hd_idmap_get returns what the number stands for, or NULL: any number is safe, those from a peer too. */
-static inline void *hd_idmap_get(const struct hd_idmap *map, uint32_t id)
+/* The slot whose number this is, or will be when it is used again; NULL: there is none. */
+static inline struct hd_idmap_slot *hd_idmap_find(const struct hd_idmap *map, uint32_t id)
 {
 	uint32_t index = id & ((1u << HD_IDMAP_INDEX_BITS) - 1);
 	struct hd_idmap_slot *slot;
@@ -68,7 +68,15 @@ static inline void *hd_idmap_get(const struct hd_idmap *map, uint32_t id)
 	if (index >= map->used)
 		return NULL;
 	slot = hd_idmap_slot(map, index);
-	return slot->id == id ? slot->ptr : NULL;
+	return slot->id == id ? slot : NULL;
+}
+
+/* hd_idmap_get returns what the number stands for, or NULL: any number is safe, those from a peer too. */
+static inline void *hd_idmap_get(const struct hd_idmap *map, uint32_t id)
+{
+	const struct hd_idmap_slot *slot = hd_idmap_find(map, id);
+
+	return slot ? slot->ptr : NULL;
 }
 
 #endif

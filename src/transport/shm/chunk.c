@@ -32,15 +32,18 @@ static void get_ask(struct hd_shm_link *l, struct hd_get *p)
 {
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	struct hd_shm_seg seg[HD_SHM_SEGS];
-	struct hd_pkt pkt = { .kind = HD_SHM_PKT_HELP, .op = pp->number, .tag = p->len };
+	struct hd_pkt pkt;
 
 	if (pp->after || (pp->flags & (HD_SHM_FETCH_ASKED | HD_SHM_FETCH_ALONE | HD_SHM_FETCH_LOST)) ||
 	    (pp->copy == HD_SHM_NO_COPY && !copy_open(l, pp, pp->next)))
 		return;
 	for (int i = 0; i < p->count; i++)
 		seg[i] = (struct hd_shm_seg){ (uintptr_t)p->iov[i].iov_base, p->iov[i].iov_len };
-	pkt.dst = pp->copy;
-	pkt.src = l->copying.gen[pp->copy];
+	pkt = (struct hd_pkt){ .kind = HD_SHM_PKT_HELP,
+			       .dst = pp->copy,
+			       .src = l->copying.gen[pp->copy],
+			       .op = pp->number,
+			       .tag = p->len };
 	if (hd_shm_link_send(l, &pkt, seg, (size_t)p->count * sizeof(seg[0])) == 0)
 		pp->flags |= HD_SHM_FETCH_ASKED;
 }

@@ -98,16 +98,13 @@ struct ibv_context *hv_ibv_open_device(struct ibv_device *device)
 
 static void retire(struct hv_context *ctx)
 {
-	bool shielded;
-	int before;
+	struct hv_aside mine;
 
 	if (!hv_enter(ctx))
 		return;
-	shielded = ctx->shielded;
-	before = ctx->cancel_state;
+	mine = hv_aside(ctx);
 	hd_node_retire(ctx->node);
-	ctx->cancel_state = before;
-	ctx->shielded = shielded;
+	hv_back(ctx, mine);
 	hv_leave(ctx);
 }
 

@@ -230,11 +230,10 @@ struct ibv_mr *hv_ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, 
 
 int hv_region_close(struct hv_context *ctx, struct hd_mr *region)
 {
-	bool shielded = ctx->shielded;
-	int before = ctx->cancel_state, rc = hd_mr_close(region);
+	struct hv_aside mine = hv_aside(ctx);
+	int rc = hd_mr_close(region);
 
-	ctx->cancel_state = before;
-	ctx->shielded = shielded;
+	hv_back(ctx, mine);
 	return rc;
 }
 
@@ -337,7 +336,7 @@ static int mr_replace(struct hv_context *ctx, struct hv_mr *mr, const struct wan
 	hd_mr_move(mr->mr, region);
 	rc = region_close(ctx, mr);
 	if (rc) { /* disabled: nobody reaches it any more */
-		hd_mr_close(region);
+		hv_region_close(ctx, region);
 		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;
 	}

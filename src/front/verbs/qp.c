@@ -354,12 +354,10 @@ static int verbs_qp_open(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 
 void hv_ep_settle(struct hv_context *ctx, struct hd_ep *ep)
 {
-	bool shielded = ctx->shielded;
-	int before = ctx->cancel_state;
+	struct hv_aside mine = hv_aside(ctx);
 
 	hd_ep_settle(ep);
-	ctx->cancel_state = before;
-	ctx->shielded = shielded;
+	hv_back(ctx, mine);
 }
 
 /* What no handle is left of, or nobody has ever seen. With the lock. */

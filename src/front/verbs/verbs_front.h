@@ -187,6 +187,24 @@ static inline void hv_leave(struct hv_context *ctx)
 		pthread_setcancelstate(before, NULL);
 }
 
+/*
+ * hv_aside: what hv_enter has noted of this thread. Around a call of the engine's that may give the lock away meanwhile, where others enter and note theirs:
+ * hv_aside before it, and hv_back after it, with what that has returned.
+ */
+struct hv_aside {
+	int cancel_state;
+	bool shielded;
+};
+static inline struct hv_aside hv_aside(const struct hv_context *ctx)
+{
+	return (struct hv_aside){ ctx->cancel_state, ctx->shielded };
+}
+static inline void hv_back(struct hv_context *ctx, struct hv_aside mine)
+{
+	ctx->cancel_state = mine.cancel_state;
+	ctx->shielded = mine.shielded;
+}
+
 /* hv_fail: sets errno to a positive errno (or a negative one's opposite) and is NULL. */
 void *hv_fail(int err);
 

@@ -76,15 +76,24 @@ static int gone(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 
 /* ---- requests: what an endpoint is asked for ------------------------------------------------------------------------------ */
 
-/* What the request costs; 0: it is malformed. *list: of a WRITE. */
+/* What is judged of a request's payload, read once: what begins that of a WRITE; all of an RTS. */
+union read_once {
+	struct hd_rma_list list;
+	struct hd_rts rts;
+};
+
+/* What the request costs; 0: it is malformed. */
 static uint32_t request_units(const struct hd_pkt *pkt, const void *payload, size_t len,
-			      struct hd_rma_list *list)
+			      union read_once *read)
 {
 	switch (pkt->kind) {
 	case HD_PKT_RTS:
-		return len < offsetof(struct hd_rts, offer) || len > sizeof(struct hd_rts) ? 0 : HD_UNITS_RTS;
+		if (len < offsetof(struct hd_rts, offer) || len > sizeof(struct hd_rts))
+			return 0;
+		memcpy(&read->rts, payload, len);
+		return HD_UNITS_RTS;
 	case HD_PKT_WRITE:
-		return hd_rma_list_read(list, payload, len) ? hd_rma_list_units(list) : 0;
+		return hd_rma_list_read(&read->list, payload, len) ? hd_rma_list_units(&read->list) : 0;
 	case HD_PKT_READ:
 		return HD_UNITS_RMA;
 	case HD_PKT_ATOMIC:
@@ -105,19 +114,19 @@ static size_t request_bytes(const struct hd_pkt *pkt, size_t len, const struct h
 static int dispatch_request(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_ep *qp = hd_pkt_pair(link->node, pkt);
-	struct hd_rma_list list;
+	union read_once read;
 	const struct hd_arrival a = { .peer = link->peer,
 				      .ep = qp ? qp : hd_pkt_target(link, pkt),
 				      .pkt = pkt,
-				      .payload = payload,
+				      .payload = pkt->kind == HD_PKT_RTS ? &read.rts : payload,
 				      .len = len,
-				      .list = pkt->kind == HD_PKT_WRITE ? &list : NULL,
-				      .units = request_units(pkt, payload, len, &list),
+				      .list = pkt->kind == HD_PKT_WRITE ? &read.list : NULL,
+				      .units = request_units(pkt, payload, len, &read),
 				      .src = hd_pkt_source(link->peer, pkt->src) };
 
 	if (!a.units || !hd_peer_charge(a.peer, a.units))
 		return hd_link_broken(link, "malformed or uncredited request");
-	hd_traffic_in(&link->peer->traffic, request_bytes(pkt, len, &list));
+	hd_traffic_in(&link->peer->traffic, request_bytes(pkt, len, &read.list));
 	return qp ? hd_resp_request(&a) : hd_request_arrived(&a);
 }
 

@@ -4,8 +4,8 @@
  * What has come from a peer: made once, by the dispatcher, which has looked up the endpoint and charged the peer, and handed down as it is.
  *
  * Whoever gets an arrival carries it out or refuses it, and so has its credit from then on: it goes back when that is done, with
- * hd_peer_free_units, hd_peer_answer or hd_arrival_refuse, once. payload is read once: it may lie in memory that the other end can write to. All
- * with the node's lock; nothing blocks.
+ * hd_peer_free_units, hd_peer_answer or hd_arrival_refuse, once. payload is read once: it may lie in memory that the other end can write to; that of an RTS
+ * is a copy, and what begins that of a WRITE has been read (`list`): who keeps it takes that (hd_rma_payload). All with the node's lock; nothing blocks.
  */
 #ifndef HD_ENGINE_ARRIVAL_H
 #define HD_ENGINE_ARRIVAL_H

@@ -14,6 +14,7 @@
  */
 #include "engine/qp/respq.h"
 #include "engine/link/link.h"
+#include "engine/rma/rma.h"
 
 #include "base/clock.h"
 
@@ -265,8 +266,7 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 	h->len = (uint32_t)a->len;
 	h->since = hd_now_ns();
 	h->pkt = *a->pkt;
-	if (a->len)
-		memcpy(h->data, a->payload, a->len);
+	hd_rma_payload(a, h->data);
 	TAILQ_INSERT_TAIL(&p->respq.queue, h, entry);
 	h->held.ended = queued_ended;
 	LIST_INSERT_HEAD(&peer->held_back, &h->held, entry);

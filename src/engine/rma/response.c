@@ -28,7 +28,21 @@ bool hd_rma_list_read(struct hd_rma_list *list, const void *payload, size_t len)
 	for (int i = 0; i < head->count; i++)
 		if (list->seg[i].len > HD_MAX_MSG || (list->sum += list->seg[i].len) > HD_MAX_MSG)
 			return false;
-	return true;
+	if (head->offer_len)
+		return head->offer_len == list->rest && list->sum;
+	return !list->rest || list->rest == list->sum;
+}
+
+void hd_rma_payload(const struct hd_arrival *a, void *to)
+{
+	const size_t head = sizeof(a->list->head), size = a->list ? a->list->size : 0;
+
+	if (size) {
+		memcpy(to, &a->list->head, head);
+		memcpy((char *)to + head, a->list->seg, size - head);
+	}
+	if (a->len > size)
+		memcpy((char *)to + size, (const char *)a->payload + size, a->len - size);
 }
 
 int hd_rma_parse(const struct hd_arrival *a, struct hd_rma_request *r)
@@ -45,9 +59,7 @@ int hd_rma_parse(const struct hd_arrival *a, struct hd_rma_request *r)
 	r->rest = (const char *)a->payload + list->size;
 	r->rest_len = list->rest;
 	r->offers = list->head.offer_len > 0;
-	if (r->offers)
-		return list->head.offer_len == r->rest_len && r->len ? 0 : -EPROTO;
-	return !r->rest_len || r->rest_len == r->len ? 0 : -EPROTO;
+	return 0;
 }
 
 enum hd_status hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy,

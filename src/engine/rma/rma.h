@@ -27,15 +27,16 @@ struct hd_rma_list {
 	struct hd_rma_seg seg[HD_RMA_SEGS];
 	uint64_t sum; /* bytes of all segments */
 	size_t size;  /* bytes of the payload that it takes itself */
-	size_t rest;  /* and what follows: the offer, all of the data, or nothing */
+	size_t rest;  /* and what follows, and nothing else does: the offer, all of the data, or nothing */
 };
 
 /*
  * hd_rma_list_read: read it, once. False: it breaks the rules. hd_rma_list_of: that of a request, read before or, into *own, now; NULL: it breaks
  * the rules. hd_rma_list_data: the bytes of the program's that a WRITE has with it. hd_rma_list_units: what the WRITE costs: as a message where these
- * are all.
+ * are all. hd_rma_payload: the payload, as it has been read, for who keeps the request: a->len bytes.
  */
 bool hd_rma_list_read(struct hd_rma_list *list, const void *payload, size_t len);
+void hd_rma_payload(const struct hd_arrival *a, void *to);
 static inline const struct hd_rma_list *hd_rma_list_of(const struct hd_arrival *a, struct hd_rma_list *own)
 {
 	return a->list ? a->list : hd_rma_list_read(own, a->payload, a->len) ? own : NULL;

@@ -85,11 +85,6 @@ static int id_take(struct hd_node *node, struct hd_dest *dest)
 	return 0;
 }
 
-struct hd_dest *hd_dest_by_id(const struct hd_node *node, uint32_t id)
-{
-	return id && id <= hd_links(node)->dest_count ? hd_links(node)->dests[id - 1] : NULL;
-}
-
 static unsigned name_hash(const struct hd_node *node, const struct hd_name_key *key)
 {
 	return (unsigned)hd_siphash(hd_links(node)->secret, key, sizeof(*key));

@@ -81,7 +81,10 @@ uint32_t hd_dest_source_id(const struct hd_dest *dest);
  * hd_dest_by_id: the destination with this hd_dest_id, not referenced (who keeps it counts hd_dest.refs up); NULL: there is none. hd_dest_unref: one user less; with the last it is
  * freed, unless it is bound or being reached.
  */
-struct hd_dest *hd_dest_by_id(const struct hd_node *node, uint32_t id);
+static inline struct hd_dest *hd_dest_by_id(const struct hd_node *node, uint32_t id)
+{
+	return id && id <= hd_links(node)->dest_count ? hd_links(node)->dests[id - 1] : NULL;
+}
 void hd_dest_unref(struct hd_dest *dest);
 
 /* hd_dest_stand_in: make of this memory a destination without a name, which nothing can be sent to. */

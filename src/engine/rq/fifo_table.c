@@ -105,15 +105,6 @@ static void split(struct hd_fifo_table *t)
 		t->low_mask = t->buckets - 1;
 }
 
-static void fifo_table_append(struct hd_mnode *leader, struct hd_mnode *n)
-{
-	n->role = HD_MNODE_FOLLOWER;
-	n->next = NULL;
-	n->prev = leader->prev;
-	leader->prev->next = n;
-	leader->prev = n;
-}
-
 void hd_fifo_insert(struct hd_fifo_table *t, struct hd_mnode *n)
 {
 	struct hd_mnode **slot = t->only;
@@ -123,7 +114,7 @@ void hd_fifo_insert(struct hd_fifo_table *t, struct hd_mnode *n)
 		slot = hd_fifo_bucket(t, hd_fifo_hash(t, n->tag, n->src));
 	for (; *slot; slot = &(*slot)->chain) {
 		if (hd_mnode_has_key(*slot, n->tag, n->src)) {
-			fifo_table_append(*slot, n);
+			hd_fifo_append(*slot, n);
 			return;
 		}
 	}
@@ -167,7 +158,7 @@ void hd_fifo_insert_sorted(struct hd_fifo_table *t, struct hd_mnode *n)
 	}
 	before = (*slot)->prev;
 	if (before->seq <= n->seq) {
-		fifo_table_append(*slot, n);
+		hd_fifo_append(*slot, n);
 		return;
 	}
 	while (before->seq > n->seq)

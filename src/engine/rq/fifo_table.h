@@ -75,6 +75,16 @@ void hd_fifo_fini(struct hd_fifo_table *t);
 /* hd_fifo_insert: append n to the line of its key (n->tag, n->src). O(1); does not fail. */
 void hd_fifo_insert(struct hd_fifo_table *t, struct hd_mnode *n);
 
+/* hd_fifo_append: n stands last in the line of a leader of its key. The entries are the caller's to count: table->count. */
+static inline void hd_fifo_append(struct hd_mnode *leader, struct hd_mnode *n)
+{
+	n->role = HD_MNODE_FOLLOWER;
+	n->next = NULL;
+	n->prev = leader->prev;
+	leader->prev->next = n;
+	leader->prev = n;
+}
+
 /* hd_fifo_insert_sorted: as insert, but at the place that n->seq says. Walks the line from its end. */
 void hd_fifo_insert_sorted(struct hd_fifo_table *t, struct hd_mnode *n);
 

@@ -133,14 +133,12 @@ static void start_by_src(struct hd_match *m)
 		hd_fifo_insert(&m->by_src, &w->by_src);
 }
 
-void hd_match_post(struct hd_match *m, struct hd_mnode *n, uint64_t tag, uint64_t ignore, uint32_t src)
+void hd_match_post_other(struct hd_match *m, struct hd_mnode *n, uint64_t tag, uint64_t ignore, uint32_t src)
 {
 	uint64_t mask = ~ignore;
 	uint32_t src_mask;
 	struct hd_match_class *c = m->last;
 
-	if (!m->directed)
-		src = HD_MATCH_ANY;
 	src_mask = src == HD_MATCH_ANY ? 0 : UINT32_MAX;
 	if (src_mask && !m->by_src_used)
 		start_by_src(m);

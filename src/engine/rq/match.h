@@ -98,8 +98,32 @@ void hd_match_check(struct hd_match *m);
 /*
  * hd_match_post: append a receive. ignore: bits of the tag that do not count; src: source that it wants or HD_MATCH_ANY. The
  * caller has looked for a waiting message first. n must be in no queue; its content need not be set (a zeroed n is "in none").
+ * hd_match_post_other: one that is not of the only key there, or the first.
  */
-void hd_match_post(struct hd_match *m, struct hd_mnode *n, uint64_t tag, uint64_t ignore, uint32_t src);
+void hd_match_post_other(struct hd_match *m, struct hd_mnode *n, uint64_t tag, uint64_t ignore, uint32_t src);
+static inline void hd_match_post(struct hd_match *m, struct hd_mnode *n, uint64_t tag, uint64_t ignore,
+				 uint32_t src)
+{
+	struct hd_match_class *c = m->last;
+	struct hd_mnode **only = c->table.only; /* there is one: the class is active */
+
+	if (!m->directed)
+		src = HD_MATCH_ANY;
+	if (__builtin_expect(!only || !hd_mnode_has_key(*only, tag & ~ignore, src) || c->mask != ~ignore ||
+				     !c->src_mask != (src == HD_MATCH_ANY),
+			     0)) {
+		hd_match_post_other(m, n, tag, ignore, src);
+		return;
+	}
+	/* a queue pair's receives are all of one key */
+	n->tag = tag & ~ignore;
+	n->src = src;
+	n->seq = m->next_seq++;
+	n->owner = c->index;
+	m->posted++;
+	c->table.count++;
+	hd_fifo_append(*only, n);
+}
 
 /* hd_match_unpost: take a posted receive out. */
 void hd_match_unpost(struct hd_match *m, struct hd_mnode *n);

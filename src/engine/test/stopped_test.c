@@ -156,10 +156,13 @@ static void post(void)
 
 	if (!scene.kind->messages)
 		return;
-	if (scene.kind->policy)
+	if (scene.kind->policy) {
 		qp_recv(&scene.s, scene.memory, LONG, scene.memory);
-	else
-		side_post(&scene.s, iov.iov_base, iov.iov_len, 7, 0, NULL, NULL);
+		return;
+	}
+	hd_node_lock(scene.s.node);
+	side_post(&scene.s, iov.iov_base, iov.iov_len, 7, 0, NULL, NULL);
+	hd_node_unlock(scene.s.node);
 }
 
 /* Until they are stopped; what has ended before that is done anew. */
@@ -168,15 +171,18 @@ static void get_stopped(void)
 	int status;
 
 	while (waitpid(scene.pid, &status, WNOHANG | WUNTRACED) != scene.pid) {
+		const struct hd_cqe *e;
+
 		hd_node_lock(scene.s.node);
-		if (!scene.s.cq || !hd_cq_peek(scene.s.cq)) {
-			hd_node_poll(scene.s.node);
-		} else {
-			assert_int_equal(hd_cq_peek(scene.s.cq)->err, 0);
+		hd_node_poll(scene.s.node);
+		e = hd_cq_peek(scene.s.cq);
+		if (e) {
+			assert_int_equal(e->err, 0);
 			hd_cq_pop(scene.s.cq);
-			post();
 		}
 		hd_node_unlock(scene.s.node);
+		if (e)
+			post();
 	}
 	assert_true(WIFSTOPPED(status));
 	assert_in_range(scene.sh->at, (uintptr_t)scene.memory,

@@ -369,8 +369,8 @@ static void queue_of_others_closes(void **state)
 	hd_ep_close(by.ep);
 	assert_int_equal(stuck.waited, 0);
 	assert_int_equal(hd_rq_close(attr.rq), 0);
-	hd_node_unlock(p.b.node);
 	qp_expect(&p, &p.a, from, HD_S_REFUSED);
+	hd_node_unlock(p.b.node);
 	pair_close(&p);
 }
 

@@ -187,6 +187,13 @@ void hd_ep_close(struct hd_ep *ep);
  * back.
  */
 void hd_ep_settle(struct hd_ep *ep);
+
+/*
+ * hd_ep_send_off: before hd_ep_settle of an endpoint that is closed, from a call of the program's: no completion says of an injected message whether
+ * it has left, so those that wait for a link which is being made leave first, or are lost with the call for it. Makes turns, between which the node's
+ * lock, which the caller has once, is given away.
+ */
+void hd_ep_send_off(struct hd_ep *ep);
 void hd_ep_rebind(struct hd_ep *ep, const struct hd_ep_attr *attr);
 uint32_t hd_ep_index(const struct hd_ep *ep);
 /*

@@ -358,6 +358,38 @@ void hd_ep_settle(struct hd_ep *ep)
 		hd_mr_stand_back(ep->node, round);
 }
 
+static bool waits_unseen(struct hd_transfer *t)
+{
+	const struct hd_op *op = is_queued(t) ? hd_op_of(t) : NULL;
+
+	return op && op->dest && op->dest->state == HD_DEST_CONNECTING && op->flags & HD_SEND_INJECT &&
+	       !(op->flags & (HD_SEND_COMPLETE | HD_SEND_WORK));
+}
+
+static bool any_waits_unseen(const struct hd_ep *ep)
+{
+	struct hd_transfer *t;
+
+	TAILQ_FOREACH(t, &ep->transfers, of_ep)
+		if (waits_unseen(t))
+			return true;
+	return false;
+}
+
+/* A call ends by itself: in a link, or in vain. The turn after that pushes what has waited for it. */
+void hd_ep_send_off(struct hd_ep *ep)
+{
+	struct hd_node *node = ep->node;
+
+	hd_assert_locked(node);
+	for (bool more = any_waits_unseen(ep); more;) {
+		more = any_waits_unseen(ep);
+		hd_node_poll(node);
+		hd_node_unlock(node);
+		hd_node_lock(node);
+	}
+}
+
 void hd_ep_close(struct hd_ep *ep)
 {
 	struct hd_node *node = ep->node;

@@ -429,6 +429,7 @@ static int ep_close(struct fid *fid)
 	hd_fi_ep_leave_srx(ep);
 	if (ep->ep) {
 		hd_fi_lock(domain);
+		hd_ep_send_off(ep->ep);
 		hd_ep_settle(ep->ep);
 		hd_fi_auth_readers(domain, ep->ep, NULL, (struct hd_fi_reader){ 0 });
 		hd_ep_close(ep->ep);

@@ -401,6 +401,60 @@ static void many_addresses_are_expected(void **state)
 	close_world(&w);
 }
 
+/* What the child of the next does: one message to who reads at `names`, and everything is closed. */
+static void inject_and_close(int names)
+{
+	fi_addr_t to;
+	struct world w;
+	char name[64];
+
+	if (read(names, name, sizeof(name)) != sizeof(name))
+		_exit(1);
+	open_domain(&w, FI_THREAD_DOMAIN);
+	open_queues(&w);
+	enable(&w);
+	CHILD(fi_av_insert(w.av, name, 1, &to, 0, NULL) == 1);
+	CHILD(fi_tinject(w.ep, "y", 1, to, 1) == 0);
+	close_world(&w);
+	_exit(0);
+}
+
+/* No completion says of it whether it has left: it is not lost with the endpoint, though nobody had been called before. */
+static void what_was_injected_outlives_its_endpoint(void **state)
+{
+	struct fi_cq_tagged_entry entry;
+	int names[2], status, got = -FI_EAGAIN;
+	struct world w;
+	char name[64] = "", in = 0;
+	size_t len = sizeof(name);
+	pid_t child, ended = 0;
+
+	assert_int_equal(pipe(names), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		inject_and_close(names[0]);
+	open_domain(&w, FI_THREAD_DOMAIN);
+	open_queues(&w);
+	enable(&w);
+	assert_int_equal(fi_getname(&w.ep->fid, name, &len), 0);
+	assert_int_equal(fi_trecv(w.ep, &in, 1, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
+	assert_int_equal(write(names[1], name, sizeof(name)), sizeof(name));
+	/* it has left when its sender has closed, and is found by one of the looks after that */
+	for (int looks = 0; got == -FI_EAGAIN && looks < 100000; looks += ended != 0) {
+		got = (int)fi_cq_read(w.cq, &entry, 1);
+		if (!ended)
+			ended = waitpid(child, &status, WNOHANG);
+	}
+	assert_int_equal(got, 1);
+	assert_int_equal(in, 'y');
+	assert_true(ended || waitpid(child, &status, 0) == child);
+	assert_int_equal(status, 0);
+	close_world(&w);
+	close(names[0]);
+	close(names[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -413,6 +467,7 @@ int main(void)
 		cmocka_unit_test(a_direction_not_asked_for_is_not_offered),
 		cmocka_unit_test(handles_of_others_are_refused),
 		cmocka_unit_test(many_addresses_are_expected),
+		cmocka_unit_test(what_was_injected_outlives_its_endpoint),
 		cmocka_unit_test(a_forked_child_gets_errors),
 	};
 

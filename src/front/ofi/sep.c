@@ -149,6 +149,7 @@ int hd_fi_ctx_close(struct hd_fi_ep *ctx)
 
 	hd_fi_lock(ctx->domain);
 	if (ctx->ep && sends) {
+		hd_ep_send_off(ctx->ep);
 		hd_ep_settle(ctx->ep);
 		set_readers(sep, ctx->ep, NULL);
 		hd_ep_close(ctx->ep);

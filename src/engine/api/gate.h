@@ -11,10 +11,11 @@
 
 struct hd_node;
 
-/* What a node begins with. Both words are written by whoever opens, shares or forks the node, before others have it or where no others are. */
+/* What a node begins with. The first two words are written by whoever opens, shares or forks the node, before others have it or where no others are. */
 struct hd_gate {
-	bool locked; /* several threads may use it: else the lock is nobody's business */
-	bool dead;   /* a forked child's */
+	bool locked;	   /* several threads may use it: else the lock is nobody's business */
+	bool dead;	   /* a forked child's */
+	_Atomic bool idle; /* relaxed, a hint: hd_node_rest has something to do */
 	struct hd_biased lock;
 };
 
@@ -49,6 +50,17 @@ static inline bool hd_node_enter(struct hd_node *node)
 		return false;
 	hd_node_lock(node);
 	return true;
+}
+
+/*
+ * hd_node_rest: a poll of the program's, which is over, has found nothing. Offers the processor to others where that has been so for a while
+ * (core/offer.c). Without the lock; any thread.
+ */
+void hd_node_offer(struct hd_node *node);
+static inline void hd_node_rest(struct hd_node *node)
+{
+	if (__builtin_expect(atomic_load_explicit(&hd_gate_of(node)->idle, memory_order_relaxed), 0))
+		hd_node_offer(node);
 }
 
 #endif

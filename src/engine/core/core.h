@@ -148,6 +148,9 @@ void hd_auto_notify(struct hd_node *node);
 void hd_auto_back(struct hd_node *node);
 int hd_auto_poll(struct hd_node *node);
 
+/* offer.c: hd_offer_look: it is hd_core.offer_look, or later: have turns brought something since the last call? now: hd_ticks(). With the lock. */
+void hd_offer_look(struct hd_node *node, uint64_t now);
+
 /* watchdog.c */
 void hd_watchdog_begin(struct hd_node *node);
 void hd_watchdog_polled(struct hd_node *node, int moved);

@@ -221,6 +221,7 @@ static __attribute__((noinline)) int slow_run(struct hd_node *node)
 /* Every eighth turn. Peers see by the count that we poll; a relaxed store, for it is no more than a hint. */
 static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 {
+	uint64_t now;
 	int n;
 
 	if (hd_core(node)->gate.dead)
@@ -228,7 +229,10 @@ static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 	atomic_store_explicit(&hd_page_tables(hd_core(node)->page)->turns, hd_core(node)->turns,
 			      memory_order_relaxed);
 	n = look_run(node, false);
-	return n + (hd_ticks() >= hd_core(node)->slow_due ? slow_run(node) : 0);
+	now = hd_ticks();
+	if (hd_unlikely(now >= hd_core(node)->offer_look))
+		hd_offer_look(node, now);
+	return n + (now >= hd_core(node)->slow_due ? slow_run(node) : 0);
 }
 
 static inline void turn_check(struct hd_node *node, int moved)
@@ -251,6 +255,8 @@ int hd_turn(struct hd_node *node)
 		n += push_run(node);
 	if (hd_unlikely(!n && hd_core(node)->awaiting_count))
 		n = hd_core(node)->turn_ops->look(node, false);
+	if (n)
+		hd_core(node)->news = true;
 	if (hd_unlikely((++hd_core(node)->turns & 7) == 0 || !hd_core(node)->slow_due))
 		n += now_and_then(node);
 	if (hd_unlikely(hd_core(node)->work))

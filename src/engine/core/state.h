@@ -75,7 +75,9 @@ struct hd_core {
 	struct hd_port *active[HD_MAX_PORTS];
 	int active_count;
 	uint32_t turns;
-	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then; 0: at once, hd_node_hurry */
+	bool news;	     /* a turn has brought something since hd_offer_look */
+	uint64_t offer_look; /* hd_ticks(): when to call that again; 0: at once */
+	uint64_t slow_due;   /* hd_ticks(): look at epoll and timers then; 0: at once, hd_node_hurry */
 	uint64_t slow_step;
 	const struct hd_turn_ops *turn_ops;
 	LIST_HEAD(, hd_publish) publishing;

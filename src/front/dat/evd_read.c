@@ -40,6 +40,8 @@ DAT_RETURN hu_evd_dequeue(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 	evd->counts[DCNT_EVD_DEQUEUE]++;
 	evd->counts[there ? DCNT_EVD_DEQUEUE_FOUND : DCNT_EVD_DEQUEUE_NOT_FOUND]++;
 	hu_leave(evd->o.ia);
+	if (!there)
+		hd_node_rest(evd->o.ia->node);
 	return there ? DAT_SUCCESS : hu_error(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
 }
 

@@ -13,6 +13,7 @@ static struct hd_fi_cntr *progressed(struct fid_cntr *fid)
 	hd_fi_lock(cntr->domain);
 	hd_cntr_poll(cntr->cntr);
 	hd_fi_unlock(cntr->domain);
+	hd_node_rest(cntr->domain->node);
 	return cntr;
 }
 

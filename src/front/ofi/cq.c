@@ -108,6 +108,8 @@ HD_FI_INLINE ssize_t read_cq(struct fid_cq *fid, void *buf, size_t count, enum f
 	rc = read_entries(r, format);
 	if (locked)
 		hd_node_unlock(r.cq->domain->node);
+	if (rc == -FI_EAGAIN)
+		hd_node_rest(r.cq->domain->node);
 	return rc;
 }
 
@@ -137,6 +139,8 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 		hd_node_poll(r.cq->domain->node);
 	rc = read_entries(r, r.cq->format);
 	hd_fi_unlock(r.cq->domain);
+	if (rc == -FI_EAGAIN)
+		hd_node_rest(r.cq->domain->node);
 	return rc;
 }
 

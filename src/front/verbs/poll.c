@@ -75,6 +75,8 @@ int hv_poll_cq(struct ibv_cq *pub, int count, struct ibv_wc *wc)
 	if (hv_unlikely(e && !n && count > 0))
 		n = -EIO; /* it was overrun, and all that it had has been read */
 	hv_leave(ctx);
+	if (!n)
+		hd_node_rest(ctx->node);
 	return n;
 }
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * A program that polls in vain offers its processor, sched_yield(2): whoever is to send what it waits for may want that very one. Where two ends that
+ * spin have one processor between them, each would else be put aside by the kernel's tick alone, milliseconds later.
+ *
+ * Every thread has a habit: it offers when nothing has come for a while, in any node that it polls. An offer after which news was there makes the
+ * while shorter, down to 2 us: the other end had been waiting for us. One that brought nothing makes it longer again, and so does one that nobody took,
+ * up to a millisecond: a program that has its processor to itself pays nothing. One that took long went to a program that does not wait for
+ * us, and has its share without being offered it: the next ones are left to the kernel for up to 8 ms.
+ */
+#include "base/clock.h"
+#include "engine/core/core.h"
+
+#include <sched.h>
+
+#define FIRST_US 50u
+#define LEAST_US 2u
+#define ALONE_US 1000u
+#define MOST_US 8000u
+#define NOBODY_NS 1000u /* who comes back sooner was alone */
+#define SHARE_US 400u	/* an answer takes less: busy_poll.c */
+
+static _Thread_local struct habit {
+	uint64_t due;	   /* hd_ticks(): nothing has come, and it is to offer */
+	uint32_t after_us; /* so long after the last news; 0: a new thread */
+	bool taken; /* the last offer was, and nobody has looked since whether it has brought something */
+} habit;
+
+/* The last offer was taken: had we been waited for? */
+static void habit_learn(struct habit *h, bool news)
+{
+	uint32_t us = h->after_us < FIRST_US ? h->after_us : FIRST_US;
+
+	h->taken = false;
+	h->after_us = news ? us / 2 : us * 2;
+	if (h->after_us < LEAST_US)
+		h->after_us = LEAST_US;
+	else if (h->after_us > FIRST_US)
+		h->after_us = FIRST_US;
+}
+
+void hd_offer_look(struct hd_node *node, uint64_t now)
+{
+	struct habit *h = &habit;
+	bool news = hd_core(node)->news, idle;
+	uint64_t after;
+
+	hd_core(node)->news = false;
+	if (h->taken)
+		habit_learn(h, news);
+	if (!h->after_us)
+		h->after_us = FIRST_US;
+	after = h->after_us * hd_ticks_per_us();
+	if (news || !h->due)
+		h->due = now + after;
+	idle = now >= h->due;
+	/* news may be noted that much late, the outcome of an offer at once */
+	hd_core(node)->offer_look = idle ? 0 : news ? now + after / 4 : h->due;
+	atomic_store_explicit(&hd_core(node)->gate.idle, idle, memory_order_relaxed);
+}
+
+static uint32_t longer(uint32_t us, uint32_t times, uint32_t most)
+{
+	if (us < FIRST_US)
+		return FIRST_US;
+	return us * times < most ? us * times : most;
+}
+
+void hd_node_offer(struct hd_node *node)
+{
+	struct habit *h = &habit;
+	uint64_t us = hd_ticks_per_us(), begin = hd_ticks(), took;
+
+	atomic_store_explicit(&hd_gate_of(node)->idle, false, memory_order_relaxed);
+	if (!h->after_us || begin < h->due) /* it is another thread that nothing has come for */
+		return;
+	sched_yield();
+	took = hd_ticks() - begin;
+	if (took > SHARE_US * us)
+		h->after_us = longer(h->after_us, 4, MOST_US);
+	else if (took * 1000 > NOBODY_NS * us)
+		h->taken = true;
+	else
+		h->after_us = longer(h->after_us, 2, ALONE_US);
+	h->due = begin + took + h->after_us * us;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/* A program that polls in vain offers its processor, and learns what becomes of that. Times are compared with others of the same run. */
+#include "engine/test/test_pair.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TRIES 3 /* the machine may be busy: the shortest of what a few threads see counts */
+
+/* What the kernel is asked is asked here; how long it takes until we have the processor again, and what happens meanwhile, is the test's. */
+static struct {
+	bool ours;
+	unsigned count;
+	uint64_t us;
+	void (*meanwhile)(void);
+} offers;
+
+int sched_yield(void)
+{
+	uint64_t end = hd_ticks() + offers.us * hd_ticks_per_us();
+
+	if (!offers.ours)
+		return (int)syscall(SYS_sched_yield);
+	offers.count++;
+	while (hd_ticks() < end)
+		;
+	if (offers.meanwhile)
+		offers.meanwhile();
+	return 0;
+}
+
+/* A poll of the program's, as a front makes it. True: a completion, which is taken. */
+static bool look(struct side *s)
+{
+	bool there;
+
+	hd_node_lock(s->node);
+	there = hd_cq_poll(s->cq) != NULL;
+	if (there)
+		hd_cq_pop(s->cq);
+	hd_node_unlock(s->node);
+	if (!there)
+		hd_node_rest(s->node);
+	return there;
+}
+
+static struct pair pair;
+
+/* How long one polls, after news or the last offer, until it is offered; all one's patience where it is not. */
+static uint64_t until_offered(void)
+{
+	uint64_t begin = hd_ticks(), end = begin + PATIENCE / 1000 * hd_ticks_per_us();
+	unsigned before = offers.count;
+
+	while (offers.count == before && hd_ticks() < end)
+		look(&pair.a);
+	return hd_ticks() - begin - offers.us * hd_ticks_per_us();
+}
+
+/* The i-th while of a thread that begins anew. */
+struct whiles {
+	int count;
+	uint64_t ticks[32];
+	void (*between)(void);
+};
+
+static void *habit(void *arg)
+{
+	struct whiles *w = arg;
+
+	for (int i = 0; i < w->count; i++) {
+		uint64_t ticks = until_offered();
+
+		if (ticks < w->ticks[i])
+			w->ticks[i] = ticks;
+		if (w->between)
+			w->between();
+	}
+	return NULL;
+}
+
+static void watch(struct whiles *w)
+{
+	pthread_t thread;
+
+	memset(w->ticks, 0xff, sizeof(w->ticks));
+	for (int i = 0; i < TRIES; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, habit, w), 0);
+		pthread_join(thread, NULL);
+	}
+}
+
+static int open_pair(void **state)
+{
+	pair_open(&pair, "shm");
+	offers.ours = true;
+	return 0;
+}
+
+static int close_pair(void **state)
+{
+	offers.ours = false;
+	offers.us = 0;
+	offers.meanwhile = NULL;
+	pair_close(&pair);
+	return 0;
+}
+
+static void who_is_alone_offers_seldom(void **state)
+{
+	struct whiles w = { .count = 8 };
+
+	watch(&w);
+	assert_true(w.ticks[7] > 8 * w.ticks[1]);
+}
+
+static void share_is_left_to_the_kernel(void **state)
+{
+	struct whiles w = { .count = 4 };
+
+	offers.us = 1000;
+	watch(&w);
+	assert_true(w.ticks[3] > 8 * w.ticks[1]);
+}
+
+static unsigned char word[8], in[8];
+
+/* The other end has been waiting for our processor: it answers. */
+static void answer(void)
+{
+	pair_push(&pair, &pair.b, word, sizeof(word), 7, TAGGED(HD_SEND_INJECT));
+}
+
+static void take(void)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+
+	while (!look(&pair.a))
+		assert_true(hd_now_ns() < end);
+	side_post(&pair.a, in, sizeof(in), 7, 0, NULL, NULL);
+}
+
+static void who_is_answered_offers_at_once(void **state)
+{
+	struct whiles w = { .count = 12, .between = take };
+
+	side_post(&pair.a, in, sizeof(in), 7, 0, NULL, NULL);
+	answer();
+	pair_next(&pair, &pair.a); /* the two know each other */
+	side_post(&pair.a, in, sizeof(in), 7, 0, NULL, NULL);
+	offers.us = 5;
+	offers.meanwhile = answer;
+	watch(&w);
+	assert_true(w.ticks[0] > 4 * w.ticks[11]);
+}
+
+/* ---- two processes with one processor ---------------------------------------------------------------------------------------- */
+
+#define TRIPS 200
+#define BARE_TRIPS 12
+
+static struct shared {
+	struct sockaddr_storage names[2];
+	atomic_int named[2], turn;
+} * shared;
+
+static void one_processor(void)
+{
+	cpu_set_t have, one;
+
+	CPU_ZERO(&one);
+	assert_int_equal(sched_getaffinity(0, sizeof(have), &have), 0);
+	for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+		if (CPU_ISSET(i, &have))
+			CPU_SET(i, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * HD_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* Without a library: each spins until it is its turn. */
+static void bare_trips(int who)
+{
+	for (int i = 0; i < BARE_TRIPS; i++) {
+		while (atomic_load(&shared->turn) != who)
+			hd_cpu_relax();
+		atomic_store(&shared->turn, !who);
+	}
+}
+
+static void trips(struct side *s, int who)
+{
+	for (int i = 0; i < TRIPS; i++) {
+		if (who || i)
+			while (!look(s))
+				;
+		side_post(s, in, sizeof(in), 7, 0, NULL, NULL);
+		while (hd_send(s->ep, s->to, word, sizeof(word), 7, 0, NULL, TAGGED(HD_SEND_INJECT)) ==
+		       -EAGAIN)
+			look(s);
+	}
+}
+
+/* Both: the processor time of a trip of ours, and of a bare one. */
+static void both_ends(int who, uint64_t *trip, uint64_t *bare)
+{
+	struct side s;
+	uint64_t begin;
+
+	one_processor();
+	setenv("HEDDLE_TRANSPORT", "shm", 1);
+	side_open(&s);
+	assert_int_equal(hd_ep_name(s.ep, AF_UNSPEC, &shared->names[who]), 0);
+	atomic_store(&shared->named[who], 1);
+	while (!atomic_load(&shared->named[!who]))
+		sched_yield();
+	assert_int_equal(hd_dest_get(s.node, (void *)&shared->names[!who], &s.to), 0);
+	if (who)
+		side_post(&s, in, sizeof(in), 7, 0, NULL, NULL);
+	begin = cpu_ns();
+	trips(&s, who);
+	*trip = (cpu_ns() - begin) / TRIPS;
+	if (!who)
+		while (!look(&s))
+			;
+	begin = cpu_ns();
+	bare_trips(who);
+	*bare = (cpu_ns() - begin) / BARE_TRIPS;
+	side_close(&s);
+}
+
+/* Whoever spins for the other keeps it from the processor, until a tick of the kernel's. */
+static void two_ends_share_a_processor(void **state)
+{
+	uint64_t trip, bare;
+	int status;
+	pid_t pid;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(shared != MAP_FAILED);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		both_ends(1, &trip, &bare);
+		_exit(0);
+	}
+	both_ends(0, &trip, &bare);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(trip * 10 < bare);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(who_is_alone_offers_seldom, open_pair, close_pair),
+		cmocka_unit_test_setup_teardown(share_is_left_to_the_kernel, open_pair, close_pair),
+		cmocka_unit_test_setup_teardown(who_is_answered_offers_at_once, open_pair, close_pair),
+		cmocka_unit_test(two_ends_share_a_processor),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -386,6 +386,7 @@ void hd_ep_send_off(struct hd_ep *ep)
 		more = any_waits_unseen(ep);
 		hd_node_poll(node);
 		hd_node_unlock(node);
+		hd_node_rest(node); /* who is called may want this processor */
 		hd_node_lock(node);
 	}
 }

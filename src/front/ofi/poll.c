@@ -52,6 +52,8 @@ static int poll_poll(struct fid_poll *fid, void **context, int count)
 	if (poll->count)
 		poll->next = (poll->next + looked) % poll->count;
 	hd_fi_unlock(poll->domain);
+	if (!found)
+		hd_node_rest(poll->domain->node);
 	return found;
 }
 

@@ -8,7 +8,7 @@ from report import BARE_COPY, DAPL_SIZE, MIB, MPI_OWN, RAW, RMA_FIGURES, SHM, TC
 BARE_WAKE = "bare eventfd"
 ALL_SIZES = [1 << i for i in range(25)]
 FEW_SIZES = [1, 8, 64, 512, 4096, 32768, 262144, 524288, MIB, 2 * MIB, 4 * MIB, 16 * MIB]
-PARTS = ("shm", "rma", "tcp", "match", "wake", "memory", "clients", "verbs", "dat", "keys")
+PARTS = ("shm", "rma", "tcp", "match", "wake", "one", "memory", "clients", "verbs", "dat", "keys")
 
 
 class Task:
@@ -120,6 +120,14 @@ def wake_tasks(s, pr, wakes):
             Task("wake", "sleep CPU", SHM, lambda: p.fi_sleep(s, pr[SHM], 1))]
 
 
+def one_processor_tasks(s, pr):
+    """Both ends on the first of the two CPUs."""
+    one = ("--cpus", "%d,%d" % (s.cpus[0], s.cpus[0]))
+    return [Task("one", "one processor, " + kind, who, lambda v=provider: p.fi_latency(s, v, [8], *one))
+            for kind, who, provider in (("shm", "heddle", pr["shm heddle"]), ("shm", SHM, pr[SHM]),
+                                        ("tcp", "heddle", pr["tcp heddle"]), ("tcp", TCP, pr[TCP]))]
+
+
 def memory_tasks(s, pr):
     ours = pr["shm heddle"]
     return [Task("memory", p.MEMORY_FIGURES, "heddle", lambda: p.memory(s, ours))]
@@ -203,6 +211,7 @@ FURTHER = [
     ("shm read, target polling, 1 MiB", "rma-read-bw, polling", MIB, "bw", ("heddle", BARE_COPY)),
     ("tcp half round trip, 8 B", "tcp latency", 8, "lat", ("heddle", TCP, UCX_TCP, RAW)),
     ("tcp bandwidth, 1 MiB", "tcp bandwidth", MIB, "bw", ("heddle", TCP, UCX_TCP, RAW)),
+    ("tcp half round trip, 8 B, one processor", "one processor, tcp", 8, "lat", ("heddle", TCP)),
     ("match, 1,000 posted, reverse, against 1", "match ratio", "posted, reverse", "x", (SHM,)),
     ("match, 1,000 waiting, reverse, against 1", "match ratio", "waiting, reverse", "x", (SHM,)),
     ("asleep in fi_cq_sread, CPU", "sleep CPU", 8, "cpu", ("heddle", SHM)),
@@ -243,8 +252,8 @@ def peer_tasks(s, quick, match_n):
     """Everything of one round."""
     pr, sizes = providers(s.build), FEW_SIZES if quick else ALL_SIZES
     return (shm_tasks(s, pr, sizes) + rma_tasks(s, pr) + tcp_tasks(s, pr, sizes) + match_tasks(s, pr, match_n) +
-            wake_tasks(s, pr, 100 if quick else 200) + memory_tasks(s, pr) + client_tasks(s, pr) + verbs_tasks(s, pr) +
-            dat_tasks(s, pr) + keys_tasks(s, pr))
+            wake_tasks(s, pr, 100 if quick else 200) + one_processor_tasks(s, pr) + memory_tasks(s, pr) + client_tasks(s, pr) +
+            verbs_tasks(s, pr) + dat_tasks(s, pr) + keys_tasks(s, pr))
 
 
 def only_size(size, run, *args):

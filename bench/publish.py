@@ -19,6 +19,8 @@ COLUMNS = ("heddle", "libfabric", "UCX", "the kernel alone")
 ROWS = [
     ("shared memory: half a round trip, 8 B", "lat", 8,
      [("shm latency", "heddle"), ("shm latency", SHM), ("shm latency", UCX), None]),
+    ("the same, both ends on one processor", "lat", 8,
+     [("one processor, shm", "heddle"), ("one processor, shm", SHM), None, None]),
     ("shared memory: half a round trip, 4 KiB", "lat", 4096,
      [("shm latency", "heddle"), ("shm latency", SHM), ("shm latency", UCX), None]),
     ("shared memory: messages of 8 B", "rate", 8,

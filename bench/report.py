@@ -160,6 +160,7 @@ def gate_rows(match_n):
         Row("shm half round trip, 8 B", "shm latency", ("shm latency", UCX), UCX, 0.85, "lat"),
         Row("the same, 63 idle peers", "shm latency, 63 idle", ("shm latency, alone", "heddle"),
             "without them", 1.5, "lat"),
+        Row("the same, both ends on one CPU", "one processor, shm", ("one processor, shm", SHM), SHM, 0.1, "lat"),
         Row("shm half round trip, 4 KiB", "shm latency", ("shm latency", SHM), SHM, 0.8, "lat", (4096,)),
         Row("shm half round trip, 4 KiB", "shm latency", ("shm latency", UCX), UCX, 0.8, "lat", (4096,)),
         Row("shm half round trip, 8 B to 1 KiB", "shm latency", ("shm latency", SHM), SHM, 1, "lat", SHORT_KEYS),

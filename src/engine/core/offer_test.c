@@ -39,21 +39,6 @@ int sched_yield(void)
 	return 0;
 }
 
-/* A poll of the program's, as a front makes it. True: a completion, which is taken. */
-static bool look(struct side *s)
-{
-	bool there;
-
-	hd_node_lock(s->node);
-	there = hd_cq_poll(s->cq) != NULL;
-	if (there)
-		hd_cq_pop(s->cq);
-	hd_node_unlock(s->node);
-	if (!there)
-		hd_node_rest(s->node);
-	return there;
-}
-
 static struct pair pair;
 
 /* How long one polls, after news or the last offer, until it is offered; all one's patience where it is not. */
@@ -63,7 +48,7 @@ static uint64_t until_offered(void)
 	unsigned before = offers.count;
 
 	while (offers.count == before && hd_ticks() < end)
-		look(&pair.a);
+		side_poll(&pair.a);
 	return hd_ticks() - begin - offers.us * hd_ticks_per_us();
 }
 
@@ -145,7 +130,7 @@ static void take(void)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 
-	while (!look(&pair.a))
+	while (!side_poll(&pair.a))
 		assert_true(hd_now_ns() < end);
 	side_post(&pair.a, in, sizeof(in), 7, 0, NULL, NULL);
 }
@@ -208,12 +193,12 @@ static void trips(struct side *s, int who)
 {
 	for (int i = 0; i < TRIPS; i++) {
 		if (who || i)
-			while (!look(s))
+			while (!side_poll(s))
 				;
 		side_post(s, in, sizeof(in), 7, 0, NULL, NULL);
 		while (hd_send(s->ep, s->to, word, sizeof(word), 7, 0, NULL, TAGGED(HD_SEND_INJECT)) ==
 		       -EAGAIN)
-			look(s);
+			side_poll(s);
 	}
 }
 
@@ -237,7 +222,7 @@ static void both_ends(int who, uint64_t *trip, uint64_t *bare)
 	trips(&s, who);
 	*trip = (cpu_ns() - begin) / TRIPS;
 	if (!who)
-		while (!look(&s))
+		while (!side_poll(&s))
 			;
 	begin = cpu_ns();
 	bare_trips(who);

@@ -49,19 +49,6 @@ static void watched_close(struct watched *w)
 	side_close(&w->p.b);
 }
 
-/* A turn of this side's program, and whether it has a completion, which it takes. */
-static bool took_one(struct side *s)
-{
-	bool there;
-
-	hd_node_lock(s->node);
-	there = hd_cq_poll(s->cq) != NULL;
-	if (there)
-		hd_cq_pop(s->cq);
-	hd_node_unlock(s->node);
-	return there;
-}
-
 /* A polls until both have what they wait for; what it has gathered leaves when it polls. */
 static void until_done(struct watched *w, bool b_waits)
 {
@@ -69,11 +56,11 @@ static void until_done(struct watched *w, bool b_waits)
 
 	while (!a_done || !b_done) {
 		if (!a_done)
-			a_done = took_one(&w->p.a);
+			a_done = side_poll(&w->p.a);
 		else
 			hd_node_poll(w->p.a.node);
 		if (!b_done)
-			b_done = took_one(&w->p.b);
+			b_done = side_poll(&w->p.b);
 		assert_true(hd_now_ns() < w->end);
 	}
 }

@@ -77,6 +77,20 @@ void side_keys(struct side *s, const uint64_t *keys, uint32_t count, enum hd_ep_
 	assert_int_equal(hd_ep_open(s->node, &attr, &s->ep), 0);
 }
 
+bool side_poll(struct side *s)
+{
+	bool there;
+
+	hd_node_lock(s->node);
+	there = hd_cq_poll(s->cq) != NULL;
+	if (there)
+		hd_cq_pop(s->cq);
+	hd_node_unlock(s->node);
+	if (!there)
+		hd_node_rest(s->node);
+	return there;
+}
+
 void side_names(struct side *s, struct side *other)
 {
 	struct sockaddr_storage name;

@@ -63,6 +63,9 @@ void side_keys(struct side *s, const uint64_t *keys, uint32_t count, enum hd_ep_
 struct hd_mr *side_region(struct side *s, uint64_t key, void *at, size_t len, uint32_t access,
 			  uint32_t flags);
 
+/* side_poll: the program of this side polls, as a front does it: has it a completion? It is taken. */
+bool side_poll(struct side *s);
+
 /* side_names: s->to is the other side from now on. */
 void side_names(struct side *s, struct side *other);
 

@@ -33,7 +33,7 @@ static void habit_learn(struct habit *h, bool news)
 	uint32_t us = h->after_us < FIRST_US ? h->after_us : FIRST_US;
 
 	h->taken = false;
-	h->after_us = news ? us / 2 : us * 2;
+	h->after_us = news ? us / 4 : us * 2; /* and more than an offer that nobody took adds */
 	if (h->after_us < LEAST_US)
 		h->after_us = LEAST_US;
 	else if (h->after_us > FIRST_US)
@@ -60,11 +60,9 @@ void hd_offer_look(struct hd_node *node, uint64_t now)
 	atomic_store_explicit(&hd_core(node)->gate.idle, idle, memory_order_relaxed);
 }
 
-static uint32_t longer(uint32_t us, uint32_t times, uint32_t most)
+static uint32_t stretched(uint32_t us, uint32_t by, uint32_t most)
 {
-	if (us < FIRST_US)
-		return FIRST_US;
-	return us * times < most ? us * times : most;
+	return us * by < most ? us * by : most;
 }
 
 void hd_node_offer(struct hd_node *node)
@@ -78,10 +76,11 @@ void hd_node_offer(struct hd_node *node)
 	sched_yield();
 	took = hd_ticks() - begin;
 	if (took > SHARE_US * us)
-		h->after_us = longer(h->after_us, 4, MOST_US);
+		h->after_us = h->after_us < FIRST_US ? FIRST_US : stretched(h->after_us, 4, MOST_US);
 	else if (took * 1000 > NOBODY_NS * us)
 		h->taken = true;
 	else
-		h->after_us = longer(h->after_us, 2, ALONE_US);
+		h->after_us =
+			stretched(h->after_us, 2, ALONE_US); /* or the kernel had it that we go on for once */
 	h->due = begin + took + h->after_us * us;
 }

@@ -18,6 +18,13 @@ exported() {
 	nm -D --defined-only "$1" | awk '{ print $3 }'
 }
 
+# A thread's variables lie where a thread begins: HD_THREAD_LOCAL. There is little to spare for libraries that are loaded late, and they take little.
+in_the_first_block() {
+	local size
+	size=$(readelf -lW "$1" | awk '$1 == "TLS" { print $6 }')
+	! nm -D --undefined-only "$1" | grep -w __tls_get_addr && [ $((${size:-0})) -le 64 ]
+}
+
 check "bin/heddle" test -x "$prefix/bin/heddle"
 check "lib/heddle/libheddle-fi.so" test -f "$prefix/lib/heddle/libheddle-fi.so"
 check "nothing else is in the providers' folder" test "$(find "$prefix/lib/heddle" -maxdepth 1 -type f -printf '%f\n' | sort | tr '\n' ' ')" = 'dat.conf libdaplheddle.so.2 libheddle-fi.so libheddle-tls.so '
@@ -29,6 +36,9 @@ done
 check "the README" test -f "$prefix/share/doc/heddle/README.md"
 check_output "the provider exports fi_prov_ini alone" '^fi_prov_ini$' exported "$prefix/lib/heddle/libheddle-fi.so"
 check_output "and nothing besides" '^1$' bash -c "nm -D --defined-only '$prefix/lib/heddle/libheddle-fi.so' | wc -l"
+while read -r library; do
+	check "${library##*/} asks nobody for a thread's variables" in_the_first_block "$library"
+done < <(find "$prefix/lib/heddle" -name '*.so*' -type f)
 check_output "the installed heddle finds its provider" ":$prefix/lib/heddle\$" \
 	"$prefix/bin/heddle" run printenv FI_PROVIDER_PATH
 check_output "and libfabric loads it from there" '^provider: heddle$' "$prefix/bin/heddle" run fi_info -p heddle

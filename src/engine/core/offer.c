@@ -10,6 +10,7 @@
  * us, and has its share without being offered it: the next ones are left to the kernel for up to 8 ms.
  */
 #include "base/clock.h"
+#include "base/macros.h"
 #include "engine/core/core.h"
 
 #include <sched.h>
@@ -21,7 +22,7 @@
 #define NOBODY_NS 1000u /* who comes back sooner was alone */
 #define SHARE_US 400u	/* an answer takes less: busy_poll.c */
 
-static _Thread_local struct habit {
+static HD_THREAD_LOCAL struct habit {
 	uint64_t due;	   /* hd_ticks(): nothing has come, and it is to offer */
 	uint32_t after_us; /* so long after the last news; 0: a new thread */
 	bool taken; /* the last offer was, and nobody has looked since whether it has brought something */

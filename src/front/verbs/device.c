@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Our two devices, in front of whatever real ones there are: ibv_get_device_list(3), ibv_get_device_guid(3) and the like. */
+#include "base/macros.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/real.h"
 
@@ -49,7 +50,7 @@ static struct ibv_device **list_make(struct ibv_device **real, int real_count)
 	return list;
 }
 
-static _Thread_local bool real_alone;
+static HD_THREAD_LOCAL bool real_alone;
 
 /* The real library looks through the list of devices, at what is behind those of its own. */
 struct ibv_context *hv_real_import(int cmd_fd)

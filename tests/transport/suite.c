@@ -63,7 +63,7 @@ static void sizes_by(struct world *w, struct pair *p, unsigned how, uint32_t mos
 		const struct rig_plan plan = { .packets = 1, .least = size, .most = size, .how = how };
 
 		pair_plan(w, p, &plan);
-		world_until(w, 10, pair_quiet, p);
+		world_until(w, 20, pair_quiet, p);
 		if (size == most)
 			break;
 	}
@@ -228,8 +228,8 @@ static void grants_arrive_alone_and_wrap(void **state)
 		grant(&w, p.a, at_b.limit);
 		if (p.a != p.b)
 			grant(&w, p.b, at_a.limit);
-		world_until(&w, 10, granted_is, &at_b);
-		world_until(&w, 10, granted_is, &at_a);
+		world_until(&w, 20, granted_is, &at_b);
+		world_until(&w, 20, granted_is, &at_a);
 	}
 	world_close(&w);
 }
@@ -374,8 +374,8 @@ static void soak_round(struct soak *s)
 		world_unlock(&s->w);
 		world_kick(p->a->node);
 		world_kick(p->b->node);
-		world_until(&s->w, 10, end_gone, p->a);
-		world_until(&s->w, 10, end_gone, p->b);
+		world_until(&s->w, 20, end_gone, p->a);
+		world_until(&s->w, 20, end_gone, p->b);
 		*p = world_pair(&s->w, (int)i % s->w.count, (int)(i + 1) % s->w.count);
 	}
 }

@@ -35,8 +35,8 @@ void suite_closing_an_end_is_noticed_by_the_other(void **state)
 		struct pair p = world_pair(&w, i % 2, (i + 1) % 2);
 
 		close_end(&w, i / 2 % 2 ? p.a : p.b);
-		world_until(&w, 5, end_gone, p.a);
-		world_until(&w, 5, end_gone, p.b);
+		world_until(&w, 20, end_gone, p.a);
+		world_until(&w, 20, end_gone, p.b);
 		assert_true(p.a->err < 0 && p.b->err < 0);
 	}
 	still_works(&w, 0, 1);
@@ -62,8 +62,8 @@ void suite_closing_under_traffic_leaves_nothing(void **state)
 		for (uint64_t turns = rig_between(&random, 0, 40); turns; turns--)
 			world_turn(&w);
 		close_end(&w, rig_draw(&random) % 2 ? p.a : p.b);
-		world_until(&w, 5, end_gone, p.a);
-		world_until(&w, 5, end_gone, p.b);
+		world_until(&w, 20, end_gone, p.a);
+		world_until(&w, 20, end_gone, p.b);
 	}
 	still_works(&w, 0, w.count - 1);
 	world_close(&w);
@@ -92,9 +92,9 @@ void suite_closing_while_connecting_leaves_nothing(void **state)
 		for (int turns = i / 2; turns; turns--)
 			world_turn(&w);
 		close_end(&w, end);
-		world_until(&w, 5, end_gone, end);
+		world_until(&w, 20, end_gone, end);
 	}
-	world_until(&w, 5, all_gone, &w);
+	world_until(&w, 20, all_gone, &w);
 	still_works(&w, 0, 1);
 	world_close(&w);
 }
@@ -104,7 +104,7 @@ static int fails(struct world *w, int rc, struct rig_end *end)
 {
 	if (rc)
 		return rc;
-	world_until(w, 5, end_gone, end);
+	world_until(w, 20, end_gone, end);
 	return end->err;
 }
 
@@ -191,9 +191,9 @@ void suite_a_bad_advert_is_refused(void **state)
 			assert_true(rc < 0);
 			continue;
 		}
-		world_until(&w, 5, up_or_gone, end);
+		world_until(&w, 20, up_or_gone, end);
 		close_end(&w, end);
-		world_until(&w, 5, end_gone, end);
+		world_until(&w, 20, end_gone, end);
 	}
 	still_works(&w, 0, 1);
 	world_close(&w);
@@ -245,7 +245,7 @@ void suite_many_links_from_one_node(void **state)
 	for (int i = 0; i < links; i += 2)
 		close_end(&w, p[i].a);
 	for (int i = 0; i < links; i += 2)
-		world_until(&w, 10, end_gone, p[i].b);
+		world_until(&w, 20, end_gone, p[i].b);
 	for (int i = 1; i < links; i += 2)
 		pair_plan(&w, &p[i], &plan);
 	for (int i = 1; i < links; i += 2)

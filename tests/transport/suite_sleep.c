@@ -87,7 +87,7 @@ void suite_a_sleeper_is_woken(void **state)
 		make_happen(sleeper->other, i / 2 % EVENTS);
 		turns_of(sleeper->other->node);
 		wakes_up(sleeper->node, event_names[i / 2 % EVENTS]);
-		world_until(&w, 10, pair_quiet, &p);
+		world_until(&w, 20, pair_quiet, &p);
 	}
 	lay_to_sleep(&w, w.node[1]);
 	assert_int_equal(world_call(&w, 0, 1, &caller), 0);
@@ -98,7 +98,7 @@ void suite_a_sleeper_is_woken(void **state)
 	rig_end_close(extra.a, -ECONNABORTED);
 	turns_of(w.node[0]);
 	wakes_up(w.node[1], "the end of a link");
-	world_until(&w, 5, end_gone, extra.b);
+	world_until(&w, 20, end_gone, extra.b);
 	world_close(&w);
 }
 
@@ -119,7 +119,7 @@ void suite_arming_sees_what_is_there(void **state)
 		if (!rig_arm(w.node[1]) && epoll_wait(w.node[1]->epoll_fd, &event, 1, WAKE_MS) != 1)
 			fail_msg("the node would have slept over %s", event_names[i % EVENTS]);
 		rig_disarm(w.node[1]);
-		world_until(&w, 10, pair_quiet, &p);
+		world_until(&w, 20, pair_quiet, &p);
 	}
 	world_close(&w);
 }
@@ -171,6 +171,6 @@ void suite_no_wake_is_lost(void **state)
 	p.a->plan.how = p.b->plan.how = RIG_SEND;
 	assert_int_equal(w.node[0]->slept_out + w.node[1]->slept_out, 0);
 	world_unlock(&w);
-	world_until(&w, 10, pair_quiet, &p);
+	world_until(&w, 20, pair_quiet, &p);
 	world_close(&w);
 }

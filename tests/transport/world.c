@@ -201,7 +201,7 @@ struct pair world_pair(struct world *w, int from, int to)
 	struct pair p = { NULL, NULL };
 
 	assert_int_equal(world_call(w, from, to, &p.a), 0);
-	world_until(w, 10, pair_greeted, p.a);
+	world_until(w, 20, pair_greeted, p.a);
 	p.b = p.a->other;
 	return p;
 }

@@ -151,7 +151,8 @@ static void who_is_answered_offers_at_once(void **state)
 
 /* ---- two processes with one processor ---------------------------------------------------------------------------------------- */
 
-#define TRIPS 200
+#define TRIPS 50   /* less than anybody else has of the processor at a time */
+#define ROUNDS 100 /* of which one is left alone by those */
 #define BARE_TRIPS 12
 
 static struct shared {
@@ -189,10 +190,10 @@ static void bare_trips(int who)
 	}
 }
 
-static void trips(struct side *s, int who)
+static void trips(struct side *s, bool begins)
 {
 	for (int i = 0; i < TRIPS; i++) {
-		if (who || i)
+		if (!begins || i)
 			while (!side_poll(s))
 				;
 		side_post(s, in, sizeof(in), 7, 0, NULL, NULL);
@@ -200,6 +201,20 @@ static void trips(struct side *s, int who)
 		       -EAGAIN)
 			side_poll(s);
 	}
+}
+
+/* The processor time of a trip, of the round that took least: what others have of the processor, when they want it, is left to the kernel. */
+static uint64_t least_trip(struct side *s, int who)
+{
+	uint64_t begin, took, least = UINT64_MAX;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		begin = cpu_ns();
+		trips(s, !who && !round);
+		took = (cpu_ns() - begin) / TRIPS;
+		least = took < least ? took : least;
+	}
+	return least;
 }
 
 /* Both: the processor time of a trip of ours, and of a bare one. */
@@ -218,9 +233,7 @@ static void both_ends(int who, uint64_t *trip, uint64_t *bare)
 	assert_int_equal(hd_dest_get(s.node, (void *)&shared->names[!who], &s.to), 0);
 	if (who)
 		side_post(&s, in, sizeof(in), 7, 0, NULL, NULL);
-	begin = cpu_ns();
-	trips(&s, who);
-	*trip = (cpu_ns() - begin) / TRIPS;
+	*trip = least_trip(&s, who);
 	if (!who)
 		while (!side_poll(&s))
 			;

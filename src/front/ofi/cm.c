@@ -75,11 +75,22 @@ int hd_fi_cm_data_size(void *optval, size_t *optlen)
 	return 0;
 }
 
+int hd_fi_cm_data(const void *param, size_t paramlen, struct hd_cm_data *out)
+{
+	if (!param && paramlen)
+		return hd_fi_no(FI_EINVAL, "data for the other end at NULL");
+	if (paramlen > HD_CM_DATA)
+		return hd_fi_no(FI_EINVAL, "more data for the other end than FI_OPT_CM_DATA_SIZE");
+	*out = (struct hd_cm_data){ .data = param, .len = paramlen };
+	return 0;
+}
+
 /* Both calls enable an endpoint that is not yet. */
 static int cm_begin(struct fid_ep *fid, const void *param, size_t paramlen, struct hd_cm_data *data)
 {
-	*data = (struct hd_cm_data){ .data = param, .len = paramlen };
-	return !param && paramlen ? hd_fi_no(FI_EINVAL, "data for the other end at NULL") : fi_enable(fid);
+	int rc = hd_fi_cm_data(param, paramlen, data);
+
+	return rc ? rc : fi_enable(fid);
 }
 
 static int ep_connect(struct fid_ep *fid, const void *addr, const void *param, size_t paramlen)
@@ -114,7 +125,7 @@ static int ep_accept(struct fid_ep *fid, const void *param, size_t paramlen)
 		return hd_fi_no(FI_EINVAL,
 				"fi_accept of an endpoint that was not opened with a connection request");
 	rc = cm_begin(fid, param, paramlen, &data);
-	return rc ? rc : hd_fi_answer(ep, ep->connected.request, &data);
+	return rc ? rc : hd_fi_answer(ep, &data);
 }
 
 /* Who was connected gets one FI_SHUTDOWN: for this call, or, if it comes too late, for the other end's. */

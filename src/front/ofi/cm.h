@@ -47,8 +47,17 @@ int hd_fi_handle_take(struct hd_fi_ep *ep, struct fid *handle);
 
 int hd_fi_pep_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **out, void *context);
 
-/* hd_fi_answer accepts the request behind this handle with an enabled endpoint; fi_accept(3). */
-int hd_fi_answer(struct hd_fi_ep *ep, struct fid *handle, const struct hd_cm_data *data);
+/* hd_fi_answer accepts the request that an endpoint was opened for, and which is enabled; fi_accept(3). */
+int hd_fi_answer(struct hd_fi_ep *ep, const struct hd_cm_data *data);
+
+/*
+ * hd_fi_unanswered: an endpoint goes. The request that it alone was opened for, if that stands, is rejected, for nobody would answer it any
+ * more; where the endpoint has not come about, its program can.
+ */
+void hd_fi_unanswered(struct hd_fi_ep *ep, bool rejects);
+
+/* hd_fi_cm_data takes what is to go with a call or an answer; -FI_EINVAL: it is more than FI_OPT_CM_DATA_SIZE, or nowhere. */
+int hd_fi_cm_data(const void *param, size_t paramlen, struct hd_cm_data *out);
 
 /* hd_fi_cm_data_size is the option FI_OPT_CM_DATA_SIZE; 0 or -FI_ETOOSMALL. */
 int hd_fi_cm_data_size(void *optval, size_t *optlen);

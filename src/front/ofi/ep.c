@@ -427,6 +427,8 @@ static int ep_close(struct fid *fid)
 	if (fid->fclass == FI_CLASS_SRX_CTX)
 		return hd_fi_srx_close(ep);
 	hd_fi_ep_leave_srx(ep);
+	if (ep->connected.request)
+		hd_fi_unanswered(ep, true);
 	if (ep->ep) {
 		hd_fi_lock(domain);
 		hd_ep_send_off(ep->ep);
@@ -573,6 +575,8 @@ int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	if (!rc)
 		rc = take_kind(ep, info);
 	if (rc) {
+		if (ep->connected.request)
+			hd_fi_unanswered(ep, false);
 		free(ep);
 		return rc;
 	}

@@ -92,6 +92,7 @@ struct hd_fi_connected {
 	struct hd_fi_av other;	 /* the other end, at index 0 */
 	union hd_fi_addr called; /* opened for a request: where that was called, which is its name */
 	struct fid *request;	 /* that it was opened for: see cm.h; NULL: none */
+	uint64_t number;	 /* of the request */
 };
 
 /* What it shares with others, or lets them share: ctx.h. */

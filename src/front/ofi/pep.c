@@ -17,10 +17,13 @@ struct connreq {
 	struct fid fid;
 	struct hd_fi_pep *pep;
 	struct hd_request *request;
+	uint64_t number; /* of no other request: endpoints outlive the requests that they were opened for */
+	uint32_t acceptors; /* endpoints that were opened for it, and stand */
 	LIST_ENTRY(connreq) entry;
 };
 
-static struct hd_lock cm_lock; /* both lists, and what is in them; taken before nodes' locks */
+static struct hd_lock cm_lock; /* both lists, what is in them, and the number; taken before nodes' locks */
+static uint64_t last_number;
 static LIST_HEAD(, hd_fi_pep) peps = LIST_HEAD_INITIALIZER(peps);
 static LIST_HEAD(, connreq) connreqs = LIST_HEAD_INITIALIZER(connreqs);
 
@@ -51,6 +54,14 @@ static struct connreq *connreq_find(const void *handle)
 		if ((const void *)c == handle)
 			break;
 	return c;
+}
+
+/* The request that an endpoint was opened for, if nobody has answered it yet. Caller holds the lock. */
+static struct connreq *connreq_of(const struct hd_fi_ep *ep)
+{
+	struct connreq *c = connreq_find(ep->connected.request);
+
+	return c && c->number == ep->connected.number ? c : NULL;
 }
 
 static void connreq_free(struct connreq *c)
@@ -99,6 +110,7 @@ static struct connreq *connreq_make(const struct hd_fi_called *called)
 	c->fid.fclass = FI_CLASS_CONNREQ;
 	c->pep = called->pep;
 	c->request = called->request;
+	c->number = ++last_number;
 	LIST_INSERT_HEAD(&connreqs, c, entry);
 	return c;
 }
@@ -142,13 +154,13 @@ int hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_in
 	return rc;
 }
 
-int hd_fi_answer(struct hd_fi_ep *ep, struct fid *handle, const struct hd_cm_data *data)
+int hd_fi_answer(struct hd_fi_ep *ep, const struct hd_cm_data *data)
 {
 	struct connreq *c;
 	int rc;
 
 	hd_lock_take(&cm_lock);
-	c = connreq_find(handle);
+	c = connreq_of(ep);
 	if (c) {
 		rc = hd_ep_accept(ep->ep, c->request, data);
 		if (!rc || rc == -ECONNABORTED)
@@ -160,13 +172,27 @@ int hd_fi_answer(struct hd_fi_ep *ep, struct fid *handle, const struct hd_cm_dat
 	return hd_fi_ret(rc, "fi_accept");
 }
 
-static int pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size_t paramlen)
+void hd_fi_unanswered(struct hd_fi_ep *ep, bool rejects)
 {
-	const struct hd_cm_data data = { .data = param, .len = paramlen };
 	struct connreq *c;
 
-	if (!param && paramlen)
-		return hd_fi_no(FI_EINVAL, "data for the other end at NULL");
+	hd_lock_take(&cm_lock);
+	c = connreq_of(ep);
+	if (c && !--c->acceptors && rejects) {
+		ofi_pep_reject(c->pep, c->request, NULL);
+		connreq_free(c);
+	}
+	hd_lock_give(&cm_lock);
+}
+
+static int pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size_t paramlen)
+{
+	struct hd_cm_data data;
+	struct connreq *c;
+	int rc = hd_fi_cm_data(param, paramlen, &data);
+
+	if (rc)
+		return rc;
 	hd_lock_take(&cm_lock);
 	c = connreq_find(handle);
 	if (c && &c->pep->fid == fid) {
@@ -285,6 +311,8 @@ static int adopt(struct hd_fi_ep *ep, struct connreq *c)
 		return hd_fi_ret(rc);
 	memcpy(&ep->connected.called, &name, hd_sockaddr_size((struct sockaddr *)&name));
 	ep->connected.request = &c->fid;
+	ep->connected.number = c->number;
+	c->acceptors++;
 	return 0;
 }
 

@@ -12,7 +12,7 @@ extern const struct ct_case ct_fault[], ct_soak[], ct_fence[], ct_dgram[], ct_pr
 extern const struct ct_case ct_order[], ct_misuse[], ct_share[], ct_poll_sets[], ct_wait[], ct_trigger[],
 	ct_work[], ct_rma[];
 
-extern const struct ct_case ct_conn[], ct_mixed[], ct_events[];
+extern const struct ct_case ct_conn[], ct_answer[], ct_mixed[], ct_events[];
 
 extern const struct ct_case ct_auth[], ct_keyed_cases[], ct_keyed_share[];
 
@@ -37,5 +37,6 @@ const struct ct_case *const ct_lists[] = {
 	ct_mixed,  ct_events,	ct_srx,		ct_alias,     ct_sep,	      ct_sav,
 	ct_order,  ct_misuse,	ct_share,	ct_auth,      ct_inject,      ct_told,
 	ct_data,   ct_more,	ct_directed,	ct_refused,   ct_keyed_cases, ct_keyed_share,
-	ct_cancel, ct_collect,	ct_desc,	ct_format,    ct_words,	      NULL
+	ct_cancel, ct_collect,	ct_desc,	ct_format,    ct_words,	      ct_answer,
+	NULL
 };

@@ -5,6 +5,7 @@
 #include "front/ofi/mc.h"
 #include "front/ofi/stubs.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 /* ---- names --------------------------------------------------------------------------------------------- */
@@ -28,34 +29,57 @@ static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 	return 0;
 }
 
-static int name_out(struct hd_fi_ep *ep, bool of_peer, void *addr, size_t *addrlen)
+/* The name that is known before fi_enable: that which was called, or which the endpoint was given whole, address and port. */
+static const struct sockaddr *name_given(const struct hd_fi_ep *ep)
 {
+	const union hd_fi_addr *own = &ep->attr.addr;
+
+	if (ep->connected.called.sa.sa_family != AF_UNSPEC)
+		return &ep->connected.called.sa;
+	if (ep->ep || !ep->attr.has_addr || !own->in.sin_port) /* the port of IPv6 stands at the same place */
+		return NULL;
+	if (own->sa.sa_family == AF_INET)
+		return own->in.sin_addr.s_addr == htonl(INADDR_ANY) ? NULL : &own->sa;
+	return IN6_IS_ADDR_UNSPECIFIED(&own->in6.sin6_addr) ? NULL : &own->sa;
+}
+
+/* Else it is the port that the endpoint listens on, or that its passive one did: there is none before fi_enable. */
+static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	const struct sockaddr *given = name_given(ep);
 	struct sockaddr_storage name;
 	int rc;
 
 	if (!addrlen)
-		return hd_fi_no(FI_EINVAL, "fi_getname or fi_getpeer without a length");
+		return hd_fi_no(FI_EINVAL, "fi_getname without a length");
+	if (given)
+		return hd_fi_addr_out(given, addr, addrlen);
 	if (!ep->ep)
-		return of_peer ? hd_fi_no(FI_ENOTCONN, "fi_getpeer before the endpoint is connected")
-			       : hd_fi_no(FI_EOPBADSTATE, "fi_getname before fi_enable");
-	if (!of_peer && ep->connected.called.sa.sa_family != AF_UNSPEC)
-		return hd_fi_addr_out(&ep->connected.called.sa, addr, addrlen);
+		return hd_fi_no(FI_EOPBADSTATE,
+				"fi_getname before fi_enable, of an endpoint without an address and port");
 	hd_fi_lock(ep->domain);
-	rc = of_peer ? hd_ep_peer_name(ep->ep, &name) : hd_ep_name(ep->ep, cm_family_of(ep), &name);
+	rc = hd_ep_name(ep->ep, cm_family_of(ep), &name);
 	hd_fi_unlock(ep->domain);
 	return rc ? hd_fi_ret(rc, "the endpoint has no such address")
 		  : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
 }
 
-/* The name is the port that the endpoint listens on, or that its passive one did: there is none before fi_enable. */
-static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
-{
-	return name_out((struct hd_fi_ep *)fid, false, addr, addrlen);
-}
-
 static int ep_getpeer(struct fid_ep *fid, void *addr, size_t *addrlen)
 {
-	return name_out((struct hd_fi_ep *)fid, true, addr, addrlen);
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct sockaddr_storage name;
+	int rc;
+
+	if (!addrlen)
+		return hd_fi_no(FI_EINVAL, "fi_getpeer without a length");
+	if (!ep->ep)
+		return hd_fi_no(FI_ENOTCONN, "fi_getpeer before the endpoint is connected");
+	hd_fi_lock(ep->domain);
+	rc = hd_ep_peer_name(ep->ep, &name);
+	hd_fi_unlock(ep->domain);
+	return rc ? hd_fi_ret(rc, "the endpoint has no such address")
+		  : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
 }
 
 /* ---- connecting ---------------------------------------------------------------------------------------- */

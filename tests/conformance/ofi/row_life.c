@@ -175,6 +175,41 @@ static void getname_short(struct ct *ct)
 	ct_close(&dom);
 }
 
+static void named(struct ct *ct, struct fid_ep *ep, const struct ct_ep *like)
+{
+	char name[CT_NAME] = "";
+	size_t len = sizeof(name);
+
+	CT_OK(ct, fi_getname(&ep->fid, name, &len));
+	CT_TRUE(ct, len == like->namelen && !memcmp(name, like->name, len));
+	CT_OK(ct, fi_close(&ep->fid));
+}
+
+/* An endpoint has the name that it was given, by fi_setname or by its info, before it is enabled: fi_cm(3). */
+static void name_assigned(struct ct *ct)
+{
+	struct fi_info *info;
+	struct ct_dom dom;
+	struct fid_ep *ep;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, NULL);
+	ct_ep_open(&dom, &e);
+	ct_ep_close(&e);
+	CT_OK(ct, fi_endpoint(dom.domain, dom.info, &ep, NULL));
+	CT_OK(ct, fi_setname(&ep->fid, e.name, e.namelen));
+	named(ct, ep, &e);
+	info = fi_dupinfo(dom.info);
+	free(info->src_addr);
+	info->src_addr = ct_alloc(ct, e.namelen);
+	memcpy(info->src_addr, e.name, e.namelen);
+	info->src_addrlen = e.namelen;
+	CT_OK(ct, fi_endpoint(dom.domain, info, &ep, NULL));
+	named(ct, ep, &e);
+	fi_freeinfo(info);
+	ct_close(&dom);
+}
+
 static int descriptors(struct ct *ct)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -396,6 +431,7 @@ const struct ct_case ct_life[] = { { "EP", "close-busy", CT_TWO(busy) },
 				   { "EP", "options-bad", { options } },
 				   { "EP", "default-flags", CT_TWO(ops_flags) },
 				   { "EP", "getname-short", { getname_short } },
+				   { "EP", "name-assigned", { name_assigned } },
 				   { "EP", "open-close", CT_TWO(churn) },
 				   { "EP", "open-close-all", CT_TWO(churn_all) },
 				   { "EP", "siblings", CT_TWO(siblings) },

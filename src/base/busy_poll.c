@@ -12,7 +12,6 @@
 #define NEED_MAX 1023
 #define NEED_STALLED 63 /* at least, where offering the processor has cost milliseconds */
 #define YIELD_US 2	/* between offers of the processor */
-#define STALL_US 400	/* an answer takes less */
 #define SETTLING 16	/* of what it looks too long, so much of it is left off with each find */
 
 bool hd_busy_poll_on(const struct hd_busy_poll *poll, struct hd_busy_polling *wait, uint32_t least_us,
@@ -39,7 +38,7 @@ void hd_busy_poll_pause(struct hd_busy_polling *wait)
 		return;
 	sched_yield();
 	wait->yields = hd_ticks();
-	if (wait->yields - now > STALL_US * hd_ticks_per_us())
+	if (wait->yields - now > HD_ANSWER_US * hd_ticks_per_us())
 		wait->stalled = true;
 	wait->yields += YIELD_US * hd_ticks_per_us();
 }

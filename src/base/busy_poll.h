@@ -17,6 +17,7 @@
 
 #define HD_LOOK_LEAST_US 50
 #define HD_LOOK_MOST_US 200 /* a wait that takes longer is worth a sleep */
+#define HD_ANSWER_US 400u   /* who is offered the processor and waits for us gives it back sooner */
 
 /* Of an object that is waited for; zero at first. */
 struct hd_busy_poll {

@@ -9,6 +9,7 @@
  * up to a millisecond: a program that has its processor to itself pays nothing. One that took long went to a program that does not wait for
  * us, and has its share without being offered it: the next ones are left to the kernel for up to 8 ms.
  */
+#include "base/busy_poll.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "engine/core/core.h"
@@ -20,7 +21,6 @@
 #define ALONE_US 1000u
 #define MOST_US 8000u
 #define NOBODY_NS 1000u /* who comes back sooner was alone */
-#define SHARE_US 400u	/* an answer takes less: busy_poll.c */
 
 static HD_THREAD_LOCAL struct habit {
 	uint64_t due;	   /* hd_ticks(): nothing has come, and it is to offer */
@@ -76,7 +76,7 @@ void hd_node_offer(struct hd_node *node)
 		return;
 	sched_yield();
 	took = hd_ticks() - begin;
-	if (took > SHARE_US * us)
+	if (took > HD_ANSWER_US * us)
 		h->after_us = h->after_us < FIRST_US ? FIRST_US : stretched(h->after_us, 4, MOST_US);
 	else if (took * 1000 > NOBODY_NS * us)
 		h->taken = true;

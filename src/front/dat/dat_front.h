@@ -459,6 +459,9 @@ void hu_evd_drop(struct hu_evd *evd);
 void hu_srq_drop(struct hu_srq *srq);
 void hu_rmr_drop(struct hu_rmr *rmr);
 
+/* hu_region_drop: closes a region however long that takes: its memory is the program's when it comes back. With the lock, which others may have meanwhile. */
+void hu_region_drop(struct hd_mr *mr);
+
 /* hu_cno_unblock: whoever waits for this CNO, and its agent if `agent`, is told of no EVD (DAT_HANDLE_NULL). With the lock. */
 void hu_cno_unblock(struct hu_cno *cno, bool agent);
 

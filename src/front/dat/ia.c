@@ -141,8 +141,7 @@ static void ia_drop(struct hu_object *o)
 		hu_rmr_drop((struct hu_rmr *)o);
 		break;
 	case DAT_HANDLE_TYPE_LMR:
-		while (hd_mr_close(((struct hu_lmr *)o)->mr) < 0)
-			continue; /* its memory is the program's when we have come back */
+		hu_region_drop(((struct hu_lmr *)o)->mr);
 		hu_free(o);
 		break;
 	default:

@@ -71,10 +71,15 @@ DAT_RETURN hu_rmr_query(DAT_RMR_HANDLE handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_
 	return DAT_SUCCESS;
 }
 
+void hu_region_drop(struct hd_mr *mr)
+{
+	while (hd_mr_close(mr) < 0)
+		continue; /* a process has been stopped in the middle of a copy from or to it */
+}
+
 void hu_rmr_drop(struct hu_rmr *rmr)
 {
-	while (hd_mr_close(rmr->mr) < 0)
-		continue; /* a process has been stopped in the middle of a copy through it */
+	hu_region_drop(rmr->mr);
 	rmr->pz->o.users--;
 	hu_free(&rmr->o);
 }

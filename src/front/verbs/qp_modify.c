@@ -117,8 +117,13 @@ static uint32_t holdoff_ms(uint8_t timeout, uint8_t retries)
 	return ms < HOLDOFF_LEAST_MS ? HOLDOFF_LEAST_MS : (uint32_t)ms; /* at most 20 hours */
 }
 
-static uint32_t access_policy(unsigned int access)
+/* What peers may do. Who has no resources for reads and atomic operations carries none out, as with cards; UC has neither. */
+static uint32_t access_policy(const struct ibv_qp_attr *a)
 {
+	unsigned int access = a->qp_access_flags;
+
+	if (!a->max_dest_rd_atomic)
+		access &= IBV_ACCESS_REMOTE_WRITE;
 	return (access & IBV_ACCESS_REMOTE_READ ? HD_EP_REMOTE_READ : 0) |
 	       (access & IBV_ACCESS_REMOTE_WRITE ? HD_EP_REMOTE_WRITE : 0) |
 	       (access & IBV_ACCESS_REMOTE_ATOMIC ? HD_EP_REMOTE_ATOMIC : 0);
@@ -205,8 +210,8 @@ static int qp_modify_carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, in
 	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE) && to != IBV_QPS_RTR && to != IBV_QPS_ERR &&
 	    set_path(qp, a, mask))
 		return EINVAL;
-	if (mask & IBV_QP_ACCESS_FLAGS)
-		hd_ep_allow(qp->ep, access_policy(a->qp_access_flags));
+	if (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC))
+		hd_ep_allow(qp->ep, access_policy(a));
 	if (mask & IBV_QP_QKEY)
 		hd_ep_set_qkey(qp->ep, a->qkey);
 	if (to == IBV_QPS_ERR)

@@ -54,7 +54,7 @@ struct step {
 		READY_RC, READY_UC, IBV_QP_QKEY, READY_UC, READY_RC \
 	}
 
-/* From every state to RESET and to ERR there is a way that takes nothing; see hv_qp_state_step. */
+/* From every state to RESET, and to ERR but from RESET, there is a way that takes nothing; see hv_qp_state_step. */
 static const struct {
 	enum ibv_qp_state from, to;
 	struct step step;
@@ -109,7 +109,7 @@ static const struct step *qp_state_find(enum ibv_qp_state from, enum ibv_qp_stat
 
 	if (from >= IBV_QPS_UNKNOWN)
 		return NULL;
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+	if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET))
 		return &bare;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 		if (steps[i].from == from && steps[i].to == to)

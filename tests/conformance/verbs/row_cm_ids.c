@@ -182,7 +182,8 @@ static void addresses(struct ct *ct)
 	c.id = cmt_id(&c);
 	CMT_ERR(ct, rdma_bind_addr(c.id, (struct sockaddr *)&nowhere), EADDRNOTAVAIL);
 	CMT_ERR(ct, rdma_bind_addr(c.id, (struct sockaddr *)&deviceless), ENODEV);
-	CMT_ERR(ct, rdma_bind_addr(c.id, &(struct sockaddr){ .sa_family = AF_UNIX }), EAFNOSUPPORT);
+	CMT_ERR(ct, rdma_bind_addr(c.id, &(struct sockaddr){ .sa_family = AF_UNIX }), EINVAL);
+	CMT_ERR(ct, rdma_resolve_addr(c.id, NULL, &(struct sockaddr){ .sa_family = AF_UNIX }, 1000), EINVAL);
 	CMT_ERR(ct, rdma_bind_addr(c.id, NULL), EINVAL);
 	cmt_here(AF_INET6, 4000, &other);
 	cmt_here(AF_INET, 4000, &c.at);

@@ -15,24 +15,21 @@ static void flushed_alone(struct ct *ct)
 						  IBV_WR_RDMA_READ,  IBV_WR_ATOMIC_FETCH_AND_ADD };
 	static const struct vt_want want = { .inline_data = 64 };
 
-	for (int from = IBV_QPS_RESET; from <= IBV_QPS_INIT; from++) {
-		struct ibv_qp_attr attr = { 0 };
-		struct ct_ep e;
+	struct ibv_qp_attr attr = { 0 };
+	struct ct_ep e;
 
-		vt_open(ct, &e, &want);
-		e.peer[!ct->rank] = e.me;
-		if (from == IBV_QPS_INIT)
-			VT_OK(ct, ibv_modify_qp(e.qp, &attr, vt_init(&e, &attr)));
-		vt_to(&e, e.qp, IBV_QPS_ERR);
-		for (size_t i = 0; i < CT_COUNT(ops); i++) {
-			struct ibv_sge sge = vt_sge(&e, 0, 8);
-			struct ibv_send_wr wr = vt_wr(&e, ops[i], &sge, i);
+	vt_open(ct, &e, &want);
+	e.peer[!ct->rank] = e.me;
+	VT_OK(ct, ibv_modify_qp(e.qp, &attr, vt_init(&e, &attr)));
+	vt_to(&e, e.qp, IBV_QPS_ERR);
+	for (size_t i = 0; i < CT_COUNT(ops); i++) {
+		struct ibv_sge sge = vt_sge(&e, 0, 8);
+		struct ibv_send_wr wr = vt_wr(&e, ops[i], &sge, i);
 
-			vt_post(&e, &wr);
-			vt_next(&e, i, IBV_WC_WR_FLUSH_ERR);
-		}
-		vt_close(&e);
+		vt_post(&e, &wr);
+		vt_next(&e, i, IBV_WC_WR_FLUSH_ERR);
 	}
+	vt_close(&e);
 }
 
 /* ---- IBV_EVENT_COMM_EST ---------------------------------------------------------------------------------------------------- */

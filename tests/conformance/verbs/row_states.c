@@ -162,6 +162,9 @@ static void no_shortcut(struct ct *ct)
 	int init, rtr, rts;
 
 	vt_open(ct, &e, NULL);
+	attr.qp_state = IBV_QPS_ERR; /* there is nothing yet that could be in error */
+	VT_ERR(ct, ibv_modify_qp(e.qp, &attr, IBV_QP_STATE), EINVAL);
+	CT_EQ(ct, vt_state(&e, e.qp), IBV_QPS_RESET);
 	rts = vt_rts(&e, &attr);
 	VT_ERR(ct, ibv_modify_qp(e.qp, &attr, rts), EINVAL);
 	rtr = vt_rtr(&e, &e.me, &attr);
@@ -372,6 +375,84 @@ static void drained(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* As vt_connect, with this max_dest_rd_atomic. */
+static void connect_with(struct ct_ep *e, uint8_t resources)
+{
+	struct ibv_qp_attr attr = { 0 };
+	int mask = vt_init(e, &attr);
+
+	VT_OK(e->ct, ibv_modify_qp(e->qp, &attr, mask));
+	mask = vt_rtr(e, &e->peer[!e->ct->rank], &attr);
+	attr.max_dest_rd_atomic = resources;
+	VT_OK(e->ct, ibv_modify_qp(e->qp, &attr, mask));
+	mask = vt_rts(e, &attr);
+	VT_OK(e->ct, ibv_modify_qp(e->qp, &attr, mask));
+}
+
+/* In SQD it can be changed. */
+static void set_resources(struct ct_ep *e, uint8_t resources)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .max_dest_rd_atomic = resources };
+
+	VT_OK(e->ct, ibv_modify_qp(e->qp, &attr, IBV_QP_STATE));
+	VT_OK(e->ct, ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC));
+	vt_to(e, e->qp, IBV_QPS_RTS);
+}
+
+static void ask(struct ct_ep *e, enum ibv_wr_opcode op, uint64_t id, enum ibv_wc_status status)
+{
+	struct ibv_sge sge = vt_sge(e, 0, 8);
+	struct ibv_send_wr wr = vt_wr(e, op, &sge, id);
+
+	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.compare_add = 1;
+		wr.wr.atomic.remote_addr = e->peer[1].addr;
+		wr.wr.atomic.rkey = e->peer[1].rkey;
+	}
+	vt_post(e, &wr);
+	vt_next(e, id, status);
+}
+
+/*
+ * A queue pair that has no resources for reads and atomic operations (max_dest_rd_atomic) carries out none, whatever its access flags say; writes
+ * it does. Arg: an operation; plus 1000: it had some before.
+ */
+static void no_resources(struct ct *ct)
+{
+	enum ibv_wr_opcode op = (enum ibv_wr_opcode)(ct->cs->arg % 1000);
+	bool had = ct->cs->arg >= 1000;
+	struct ct_ep e;
+
+	vt_open(ct, &e, NULL);
+	vt_exchange(&e);
+	connect_with(&e, ct->rank && !had ? 0 : 4);
+	ct_sync(ct, NULL);
+	if (ct->rank) {
+		memset(e.buf, 0, 8);
+		ct_sync(ct, NULL);
+		ct_sync(ct, &e);
+		if (had)
+			set_resources(&e, 0);
+		ct_sync(ct, NULL);
+		vt_event(&e, IBV_EVENT_QP_ACCESS_ERR, e.qp);
+		CT_EQ(ct, vt_state(&e, e.qp), IBV_QPS_ERR);
+		CT_EQ(ct, e.buf[0], 'w');
+		ct_sync(ct, &e);
+	} else {
+		memset(e.buf, 'w', 8);
+		ct_sync(ct, NULL);
+		if (had)
+			ask(&e, IBV_WR_RDMA_READ, 0, IBV_WC_SUCCESS);
+		memset(e.buf, 'w', 8);
+		ask(&e, IBV_WR_RDMA_WRITE, 1, IBV_WC_SUCCESS);
+		ct_sync(ct, &e);
+		ct_sync(ct, NULL);
+		ask(&e, op, 2, IBV_WC_REM_ACCESS_ERR);
+		ct_sync(ct, &e);
+	}
+	vt_finish(&e);
+}
+
 /* What the devices do not have, they say. */
 static void not_there(struct ct *ct)
 {
@@ -392,14 +473,19 @@ static void not_there(struct ct *ct)
 	vt_close(&e);
 }
 
-const struct ct_case vt_states[] = { { "QP", "create", { create } },
-				     { "QP", "create-refused", { create_refused } },
-				     { "QP", "walk", { walk } },
-				     { "QP", "no-shortcut", { no_shortcut } },
-				     { "QP", "values", { values } },
-				     { "QP", "posting-by-state", { posting_by_state } },
-				     { "QP", "to-itself", { to_itself } },
-				     { "QP", "drained", { drained, drained } },
-				     { "QP", "not-there", { not_there } },
-				     { "QP", "state-shown", { state_shown } },
-				     { NULL } };
+const struct ct_case vt_states[] = {
+	{ "QP", "create", { create } },
+	{ "QP", "create-refused", { create_refused } },
+	{ "QP", "walk", { walk } },
+	{ "QP", "no-shortcut", { no_shortcut } },
+	{ "QP", "values", { values } },
+	{ "QP", "posting-by-state", { posting_by_state } },
+	{ "QP", "to-itself", { to_itself } },
+	{ "QP", "drained", { drained, drained } },
+	{ "QP", "not-there", { not_there } },
+	{ "QP", "no-resources-read", { no_resources, no_resources }, .arg = IBV_WR_RDMA_READ },
+	{ "QP", "no-resources-atomic", { no_resources, no_resources }, .arg = IBV_WR_ATOMIC_FETCH_AND_ADD },
+	{ "QP", "resources-taken-away", { no_resources, no_resources }, .arg = 1000 + IBV_WR_RDMA_READ },
+	{ "QP", "state-shown", { state_shown } },
+	{ NULL }
+};

@@ -50,12 +50,18 @@ static void answers(struct cmt *c)
 	const struct rdma_conn_param *in = &e->param.conn;
 	char buf[196];
 	struct rdma_conn_param p = cmt_param(buf, sizeof(buf), 2);
+	const struct ibv_sa_path_rec *path;
 
 	c->id = e->id;
 	CT_TRUE(c->ct, e->listen_id == c->listener && c->id != c->listener);
 	CT_TRUE(c->ct, c->id->context == c && c->id->channel == c->ch && c->id->verbs);
 	CT_EQ(c->ct, e->status, 0);
 	CT_EQ(c->ct, c->id->ps, c->ps);
+	CT_EQ(c->ct, c->id->route.num_paths, 1); /* that of the request, from here */
+	path = c->id->route.path_rec;
+	CT_TRUE(c->ct, path && path->mtu == IBV_MTU_4096 && path->pkey == htons(0xffff));
+	CT_TRUE(c->ct, !memcmp(&path->sgid, &c->id->route.addr.addr.ibaddr.sgid, sizeof(path->sgid)));
+	CT_TRUE(c->ct, !memcmp(&path->dgid, &c->id->route.addr.addr.ibaddr.dgid, sizeof(path->dgid)));
 	cmt_said(c, in->private_data, in->private_data_len, 56, 56, 1);
 	CT_EQ(c->ct, in->initiator_depth, 3); /* theirs, seen from here */
 	CT_EQ(c->ct, in->responder_resources, 2);

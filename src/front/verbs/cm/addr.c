@@ -15,7 +15,6 @@
 #define FIRST_OWN_PORT 32768 /* ports that programs get which do not ask for one, as those of TCP */
 #define OWN_PORTS 28232
 #define BIND_TRIES 64
-#define PACKET_LIFETIME 16 /* 4.096 us << 16: what a path record says of RoCE */
 
 static void copy_addr(struct sockaddr_storage *to, const struct sockaddr *from)
 {
@@ -142,9 +141,7 @@ HV_PUBLIC int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 
 	if (!pub || !addr || id->state != HV_ID_IDLE)
 		return hv_cm_ret(-EINVAL);
-	if (!hv_sockaddr_size(addr))
-		return hv_cm_ret(-EAFNOSUPPORT);
-	if (!hv_sockaddr_fits(addr, id->pub.ps))
+	if (!hv_sockaddr_size(addr) || !hv_sockaddr_fits(addr, id->pub.ps))
 		return hv_cm_ret(-EINVAL);
 	return hv_cm_ret(addr_bind_to(id, addr));
 }
@@ -215,9 +212,8 @@ static int resolve(struct hv_id *id, const struct sockaddr *src, const struct so
 {
 	int rc;
 
-	if (!hv_sockaddr_size(dst))
-		return -EAFNOSUPPORT;
-	if (!hv_sockaddr_fits(dst, id->pub.ps) || (dst->sa_family == AF_IB && hv_sockaddr_is_any(dst)))
+	if (!hv_sockaddr_size(dst) || !hv_sockaddr_fits(dst, id->pub.ps) ||
+	    (dst->sa_family == AF_IB && hv_sockaddr_is_any(dst)))
 		return -EINVAL;
 	if (src && (!hv_sockaddr_size(src) || src->sa_family != dst->sa_family))
 		return -EINVAL;
@@ -265,32 +261,6 @@ HV_PUBLIC int rdma_resolve_addr(struct rdma_cm_id *pub, struct sockaddr *src_add
 
 /* ---- routes -------------------------------------------------------------------------------------------------------------------- */
 
-static int path_make(struct hv_id *id)
-{
-	struct rdma_route *way = &id->pub.route;
-	struct ibv_sa_path_rec *path = calloc(1, sizeof(*path));
-	struct ibv_port_attr port = { .active_mtu = IBV_MTU_4096 };
-
-	if (!path)
-		return -ENOMEM;
-	hv_ibv_query_port(&id->ctx->pub.context, 1, (struct _compat_ibv_port_attr *)&port);
-	path->sgid = way->addr.addr.ibaddr.sgid;
-	path->dgid = way->addr.addr.ibaddr.dgid;
-	path->pkey = way->addr.addr.ibaddr.pkey;
-	path->hop_limit = 64;
-	path->reversible = 1;
-	path->numb_path = 1;
-	path->mtu_selector = path->rate_selector = path->packet_life_time_selector = 2; /* exactly */
-	path->mtu = (uint8_t)port.active_mtu;
-	path->rate = IBV_RATE_100_GBPS;
-	path->packet_life_time = PACKET_LIFETIME;
-	path->traffic_class = id->tos;
-	free(way->path_rec);
-	way->path_rec = path;
-	way->num_paths = 1;
-	return 0;
-}
-
 /* Whoever reads of it may go on at once, in another thread. */
 static int routed(struct hv_id *id)
 {
@@ -311,7 +281,7 @@ int hv_id_set_path(struct hv_id *id, const void *data, size_t len)
 
 	if (len < sizeof(*given) || len % sizeof(*given) || id->state != HV_ID_ADDRESSED)
 		return -EINVAL;
-	rc = path_make(id);
+	rc = hv_cm_path_make(id);
 	if (rc)
 		return rc;
 	id->pub.route.path_rec->traffic_class = given->path.tclass;
@@ -326,7 +296,7 @@ HV_PUBLIC int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 
 	if (!pub || id->state != HV_ID_ADDRESSED)
 		return hv_cm_ret(-EINVAL);
-	rc = path_make(id);
+	rc = hv_cm_path_make(id);
 	if (!rc)
 		rc = routed(id);
 	return rc ? hv_cm_ret(rc) : hv_id_wait(id, sync);

@@ -253,6 +253,8 @@ int hv_gid_index(const struct hv_context *ctx, const struct sockaddr *addr);
 
 /* hv_cm_av: the address vector to this address of another, from the id's own. */
 void hv_cm_av(const struct hv_id *id, const struct sockaddr *to, struct ibv_ah_attr *out);
+/* hv_cm_path_make: the route of an id that has both addresses. 0, or -ENOMEM. */
+int hv_cm_path_make(struct hv_id *id);
 
 /* ---- queue pairs, cm/qp.c -------------------------------------------------------------------------------------------------------- */
 

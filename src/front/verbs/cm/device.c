@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define HOP_LIMIT 64
+#define PACKET_LIFETIME 16 /* 4.096 us << 16: what a path record says of RoCE */
 
 static struct hv_context *contexts[HV_DEVICES]; /* the two are under hv_cm_lock */
 static struct ibv_pd *domains[HV_DEVICES];
@@ -143,6 +144,32 @@ void hv_cm_av(const struct hv_id *id, const struct sockaddr *to, struct ibv_ah_a
 	out->grh.sgid_index = (uint8_t)(index < 0 ? 0 : index);
 	out->grh.hop_limit = HOP_LIMIT;
 	out->grh.traffic_class = id->tos;
+}
+
+int hv_cm_path_make(struct hv_id *id)
+{
+	struct rdma_route *way = &id->pub.route;
+	struct ibv_sa_path_rec *path = calloc(1, sizeof(*path));
+	struct ibv_port_attr port = { .active_mtu = IBV_MTU_4096 };
+
+	if (!path)
+		return -ENOMEM;
+	hv_ibv_query_port(&id->ctx->pub.context, 1, (struct _compat_ibv_port_attr *)&port);
+	path->sgid = way->addr.addr.ibaddr.sgid;
+	path->dgid = way->addr.addr.ibaddr.dgid;
+	path->pkey = way->addr.addr.ibaddr.pkey;
+	path->hop_limit = HOP_LIMIT;
+	path->reversible = 1;
+	path->numb_path = 1;
+	path->mtu_selector = path->rate_selector = path->packet_life_time_selector = 2; /* exactly */
+	path->mtu = (uint8_t)port.active_mtu;
+	path->rate = IBV_RATE_100_GBPS;
+	path->packet_life_time = PACKET_LIFETIME;
+	path->traffic_class = id->tos;
+	free(way->path_rec);
+	way->path_rec = path;
+	way->num_paths = 1;
+	return 0;
 }
 
 /* ---- rdma_get_devices(3) -------------------------------------------------------------------------------------------------- */

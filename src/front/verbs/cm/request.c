@@ -47,10 +47,11 @@ static void listener_give(struct hv_listener *l)
 	hd_lock_give(&hv_cm_lock);
 }
 
-/* Who asks, and whom he has called. */
+/* Who asks, and whom he has called; and the path between the two, which datagram services are not told of. */
 static int take_addresses(struct hv_id *id, const struct hv_head *head)
 {
 	struct rdma_addr *addr = &id->pub.route.addr;
+	int rc;
 
 	hd_request_from(id->request, &id->from);
 	if (head->native) {
@@ -60,7 +61,8 @@ static int take_addresses(struct hv_id *id, const struct hv_head *head)
 		hv_sockaddr_unmap(head->dst, 0, &addr->src_addr);
 		hv_sockaddr_unmap(head->src, head->src_port, &addr->dst_addr);
 	}
-	return hv_id_bind(id, &addr->src_addr);
+	rc = hv_id_bind(id, &addr->src_addr);
+	return rc || hv_id_is_datagram(id) ? rc : hv_cm_path_make(id);
 }
 
 /*

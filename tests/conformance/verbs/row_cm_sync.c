@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
 	LEN = 100
@@ -201,6 +202,44 @@ static void refused(struct ct *ct)
 	ct_sync(ct, NULL);
 }
 
+/* What goes with the address: data that the program's own follows, once, and a path. */
+static void brought_along(struct ct *ct)
+{
+	struct rdma_conn_param p = { .private_data = "world" };
+	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *res;
+	struct ibv_path_data *path;
+	struct rdma_cm_id *listening, *id;
+	char port[8];
+
+	if (!ct->rank) {
+		listening = listener(ct, NULL);
+		CMT_OK(ct, rdma_get_request(listening, &id));
+		CT_TRUE(ct, !strcmp(id->event->param.conn.private_data, "hello, world"));
+		CMT_OK(ct, rdma_reject(id, NULL, 0));
+		rdma_destroy_ep(id);
+		rdma_destroy_ep(listening);
+		return;
+	}
+	learn_port(ct, port);
+	look(ct, "127.0.0.1", port, &hints, &res);
+	path = calloc(1, sizeof(*path));
+	CT_TRUE(ct, path);
+	path->path.tclass = 12;
+	res->ai_route = path;
+	res->ai_route_len = sizeof(*path);
+	res->ai_connect = strdup("hello, ");
+	res->ai_connect_len = 7;
+	CMT_OK(ct, rdma_create_ep(&id, res, NULL, NULL));
+	rdma_freeaddrinfo(res);
+	CT_EQ(ct, id->event->event, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	CT_EQ(ct, id->route.path_rec->traffic_class, 12);
+	p.private_data_len = 56 - 7 + 1;
+	CMT_ERR(ct, rdma_connect(id, &p), EINVAL);
+	p.private_data_len = 6;
+	CMT_ERR(ct, rdma_connect(id, &p), ECONNREFUSED);
+	rdma_destroy_ep(id);
+}
+
 /* rdma_create_ep, and from there on with a channel. */
 static void asynchronous(struct ct *ct)
 {
@@ -262,6 +301,7 @@ const struct ct_case vt_cm_sync[] = {
 	{ "CM", "create-ep", CT_TWO(endpoints), .arg = 4 },
 	{ "CM", "create-ep-ipv6", CT_TWO(endpoints), .arg = 6 },
 	{ "CM", "create-ep-refused", CT_TWO(refused) },
+	{ "CM", "create-ep-brings-data", CT_TWO(brought_along) },
 	{ "CM", "create-ep-asynchronous", CT_TWO(asynchronous) },
 	{ "CM", "synchronous", CT_TWO(steps) },
 	{ 0 },

@@ -256,6 +256,10 @@ static void addrinfo(struct ct *ct)
 	CMT_OK(ct, resolve(c.id, "127.0.0.1", "4001", NULL)); /* nobody fetches it */
 	cmt_expect(&c, (enum rdma_cm_event_type)RESOLVED, c.id, 0);
 	cmt_close(&c);
+	CT_EQ(ct, rdma_getaddrinfo("127.0.0.1", "4000", &want, &res), 0);
+	rdma_freeaddrinfo(res);
+	want.ai_flags = 0x10; /* RAI_SA */
+	CMT_ERR(ct, rdma_getaddrinfo(NULL, "4000", &want, &res), EOPNOTSUPP);
 }
 
 static void no_addrinfo(struct ct *ct)

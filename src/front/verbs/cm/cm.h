@@ -95,6 +95,12 @@ int hv_cm_post(struct hv_id *id, int type, int status, void *ctx);
 /* hv_cm_event_make (event.c): what an engine's event means to the program, filled in; false: nothing, it is to be dropped. No lock is held. */
 bool hv_cm_event_make(struct hv_cm_event *ev);
 
+/* Flags of rdma_addrinfo that are younger than the header, too: RAI_SA and RAI_DNS. */
+enum {
+	HV_RAI_SA = 0x10,
+	HV_RAI_DNS = 0x20,
+};
+
 /* ---- what one end tells the other ------------------------------------------------------------------------------------------ */
 
 /* At the head of the private data of requests and answers; cm/head.c says how. */
@@ -179,6 +185,8 @@ struct hv_id {
 	struct hv_group *groups; /* joined */
 	bool resolving; /* rdma_resolve_addrinfo, until rdma_query_addrinfo; under hv_cm_lock, like info */
 	struct rdma_addrinfo *info; /* what it has found */
+	void *first_data; /* ai_connect of rdma_create_ep: goes in front of the private data of rdma_connect */
+	size_t first_len;
 };
 
 static inline struct hv_id *hv_id_of(struct rdma_cm_id *id)

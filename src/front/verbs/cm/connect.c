@@ -5,6 +5,7 @@
 #include "front/verbs/cm/cm.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DATA_CONNECT 56
@@ -108,26 +109,52 @@ static size_t most_data(const struct hv_id *id)
 	return id->pub.route.addr.dst_addr.sa_family == AF_IB ? DATA_CONNECT_NATIVE : DATA_CONNECT;
 }
 
+/* Head, what rdma_create_ep was given, and the program's own data: false: it is too long. */
+static bool data_make(const struct hv_id *id, const struct rdma_conn_param *param, uint8_t body[HD_CM_DATA],
+		      struct hd_cm_data *out)
+{
+	size_t most = most_data(id);
+
+	if (id->first_len > most || !hv_cm_data_fits(param, most - id->first_len))
+		return false;
+	out->len = hv_head_put(&id->own, id->first_data, id->first_len, body);
+	if (param && param->private_data_len)
+		memcpy(body + out->len, param->private_data, param->private_data_len);
+	out->len += param ? param->private_data_len : 0;
+	out->data = body;
+	return true;
+}
+
+/* It is said once. */
+static void first_data_drop(struct hv_id *id)
+{
+	free(id->first_data);
+	id->first_data = NULL;
+	id->first_len = 0;
+}
+
 HV_PUBLIC int rdma_connect(struct rdma_cm_id *pub, struct rdma_conn_param *conn_param)
 {
 	struct hv_id *id = hv_id_of(pub);
 	uint8_t body[HD_CM_DATA];
-	struct hd_cm_data data = { .data = body, .word = HV_WORD };
+	struct hd_cm_data data = { .word = HV_WORD };
 	bool sync;
 	int rc;
 
-	if (!pub || id->state != HV_ID_ROUTED || id->ep || !hv_cm_data_fits(conn_param, most_data(id)))
+	if (!pub || id->state != HV_ID_ROUTED || id->ep)
 		return hv_cm_ret(-EINVAL);
 	rc = connect_prepare(id, conn_param);
+	if (!rc && !data_make(id, conn_param, body, &data))
+		rc = -EINVAL;
 	if (rc)
 		return hv_cm_ret(rc);
 	if (!hv_id_is_datagram(id))
 		data.word = hv_ece_word(&id->own_ece);
-	data.len = hv_head_put(&id->own, conn_param ? conn_param->private_data : NULL,
-			       conn_param ? conn_param->private_data_len : 0, body);
 	sync = id->sync;
 	hd_lock_take(&hv_cm_lock);
 	rc = connect_call(id, &data);
+	if (!rc)
+		first_data_drop(id);
 	hd_lock_give(&hv_cm_lock);
 	return rc ? hv_cm_ret(rc) : hv_id_wait(id, sync);
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RESOLVE_MS 2000
 
@@ -22,11 +23,33 @@ static int listener_fill(struct hv_id *id, struct ibv_pd *pd, const struct ibv_q
 	return 0;
 }
 
+/* The route is looked for, unless the program has brought one along. */
+static int ep_route(struct hv_id *id, const struct rdma_addrinfo *res)
+{
+	if (!res->ai_route_len)
+		return rdma_resolve_route(&id->pub, RESOLVE_MS);
+	if (rdma_set_option(&id->pub, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, res->ai_route, res->ai_route_len))
+		return -1;
+	return hv_id_wait(id, true);
+}
+
+static int keep_first_data(struct hv_id *id, const struct rdma_addrinfo *res)
+{
+	if (!res->ai_connect_len)
+		return 0;
+	id->first_data = malloc(res->ai_connect_len);
+	if (!id->first_data)
+		return hv_cm_ret(-ENOMEM);
+	memcpy(id->first_data, res->ai_connect, res->ai_connect_len);
+	id->first_len = res->ai_connect_len;
+	return 0;
+}
+
 static int caller_fill(struct hv_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
 		       struct ibv_qp_init_attr *attr)
 {
 	if (rdma_resolve_addr(&id->pub, res->ai_src_addr, res->ai_dst_addr, RESOLVE_MS) ||
-	    rdma_resolve_route(&id->pub, RESOLVE_MS))
+	    ep_route(id, res) || keep_first_data(id, res))
 		return -1;
 	if (!attr)
 		return 0;

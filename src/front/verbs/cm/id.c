@@ -147,6 +147,7 @@ HV_PUBLIC int rdma_destroy_id(struct rdma_cm_id *pub)
 	hv_cm_channel_put(id->channel);
 	free(id->pub.route.path_rec);
 	free(id->wanted);
+	free(id->first_data);
 	rdma_freeaddrinfo(id->info);
 	free(id);
 	return 0;

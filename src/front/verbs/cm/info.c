@@ -122,7 +122,8 @@ static int take_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *o
 static int info_fill(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		     struct rdma_addrinfo *out)
 {
-	const int known = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY;
+	/* names are looked up by getaddrinfo(3) anyway */
+	const int known = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY | HV_RAI_DNS;
 	int rc = info_kind_of(hints, out);
 
 	if (rc)
@@ -146,6 +147,8 @@ HV_PUBLIC int rdma_getaddrinfo(const char *node, const char *service, const stru
 
 	if (!res || (!node && !service && !hints))
 		return hv_cm_ret(-EINVAL);
+	if (hints && hints->ai_flags & HV_RAI_SA) /* there is no subnet administration to be asked */
+		return hv_cm_ret(-EOPNOTSUPP);
 	out = calloc(1, sizeof(*out));
 	if (!out)
 		return EAI_MEMORY;

@@ -10,9 +10,6 @@
 #include <errno.h>
 #include <netdb.h>
 
-#define FLAG_SA 0x10 /* RAI_SA and RAI_DNS */
-#define FLAG_DNS 0x20
-
 HV_PUBLIC int hv_rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node, const char *service,
 				       const struct rdma_addrinfo *hints);
 HV_PUBLIC int hv_rdma_query_addrinfo(struct rdma_cm_id *pub, struct rdma_addrinfo **info);
@@ -59,25 +56,12 @@ static int info_status(int code)
 	}
 }
 
-/* As rdma_getaddrinfo's, which knows no flag of how it is asked. */
-static int info_find(const char *node, const char *service, const struct rdma_addrinfo *hints,
-		     struct rdma_addrinfo **found)
-{
-	struct rdma_addrinfo plain;
-
-	if (!hints)
-		return rdma_getaddrinfo(node, service, NULL, found);
-	plain = *hints;
-	plain.ai_flags &= ~FLAG_DNS;
-	return rdma_getaddrinfo(node, service, &plain, found);
-}
-
 /* It is looked up in the call, which waits for a server of names where it has to: so does the library that everybody has. */
 static int info_resolve(struct hv_id *id, const char *node, const char *service,
 			const struct rdma_addrinfo *hints)
 {
 	struct rdma_addrinfo *found = NULL;
-	int code = info_find(node, service, hints, &found), status = info_status(code), rc;
+	int code = rdma_getaddrinfo(node, service, hints, &found), status = info_status(code), rc;
 
 	if (code && !status)
 		return code == EAI_MEMORY ? -ENOMEM : -EINVAL;
@@ -99,7 +83,7 @@ int hv_rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node, const cha
 
 	if (!pub)
 		return hv_cm_ret(-EINVAL);
-	if (hints && hints->ai_flags & FLAG_SA) /* there is no subnet administration to be asked */
+	if (hints && hints->ai_flags & HV_RAI_SA) /* there is no subnet administration to be asked */
 		return hv_cm_ret(-ENOTSUP);
 	if (!info_begin(id))
 		return hv_cm_ret(-EBUSY);

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #define GUID_MARK 0x024844u /* locally administered, "HD" */
+#define NOBODY 0x100	    /* a number with a port that no node is given: what is sent there finds nobody */
 #define LINK_LOCAL UINT64_C(0xfe80000000000000)
 
 static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -88,6 +89,12 @@ static int by_lid(const struct hv_port *port, uint16_t lid, struct sockaddr_stor
 	return 0;
 }
 
+/* A socket address has a port: */
+static bool can_be_called(uint32_t qpn)
+{
+	return !(qpn >> 24) && qpn >> 8 && qpn != 0xffffff;
+}
+
 int hv_addr_resolve(const struct hv_context *ctx, const struct ibv_ah_attr *attr, uint32_t qpn,
 		    struct sockaddr_storage *out)
 {
@@ -95,12 +102,25 @@ int hv_addr_resolve(const struct hv_context *ctx, const struct ibv_ah_attr *attr
 	int rc;
 
 	memset(out, 0, sizeof(*out));
-	if (qpn >> 24 || !(qpn >> 8) || qpn == 0xffffff || (ethernet && !attr->is_global))
+	if (!can_be_called(qpn) || (ethernet && !attr->is_global))
 		return -EINVAL;
 	rc = attr->is_global ? by_gid(&attr->grh.dgid, out) : by_lid(&ctx->port, attr->dlid, out);
 	if (rc)
 		return rc;
 	hd_name_set_number((struct sockaddr *)out, qpn);
+	return 0;
+}
+
+int hv_addr_of_peer(const struct hv_context *ctx, const struct ibv_ah_attr *attr, uint32_t qpn,
+		    struct sockaddr_storage *out)
+{
+	int rc = hv_addr_resolve(ctx, attr, can_be_called(qpn) ? qpn : NOBODY, out);
+
+	if (!rc || attr->is_global || !attr->dlid || !ctx->port.mask)
+		return rc;
+	memset(out, 0, sizeof(*out));
+	set_ip(out, ctx->port.ip);
+	hd_name_set_number((struct sockaddr *)out, NOBODY);
 	return 0;
 }
 

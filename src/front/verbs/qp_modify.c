@@ -21,7 +21,7 @@ static bool is_unicast(const struct hv_context *ctx, const struct ibv_ah_attr *a
 {
 	struct sockaddr_storage to;
 
-	return hv_ah_attr_check(ctx, attr) == 0 && hv_addr_resolve(ctx, attr, qpn, &to) == 0;
+	return hv_ah_attr_check(ctx, attr) == 0 && hv_addr_of_peer(ctx, attr, qpn, &to) == 0;
 }
 
 /* Those that are numbers in a range. */
@@ -40,7 +40,7 @@ static bool numbers_are_right(const struct ibv_qp_attr *a, int mask)
 		{ IBV_QP_MIN_RNR_TIMER, a->min_rnr_timer, 0, 31 },
 		{ IBV_QP_MAX_QP_RD_ATOMIC, a->max_rd_atomic, 0, HV_MAX_RD_ATOMIC },
 		{ IBV_QP_MAX_DEST_RD_ATOMIC, a->max_dest_rd_atomic, 0, HV_MAX_RD_ATOMIC },
-		{ IBV_QP_DEST_QPN, a->dest_qp_num, 2, HV_QPN_MAX - 1 },
+		{ IBV_QP_DEST_QPN, a->dest_qp_num, 0, HV_QPN_MAX },
 		{ IBV_QP_PATH_MIG_STATE, a->path_mig_state, IBV_MIG_MIGRATED, IBV_MIG_ARMED },
 		{ IBV_QP_ALT_PATH, a->alt_port_num, 1, 1 },
 		{ IBV_QP_ALT_PATH, a->alt_pkey_index, 0, 0 },
@@ -146,7 +146,7 @@ static int pair(struct hv_qp *qp, const struct ibv_qp_attr *a)
 
 	attr.only_receives = true;
 	if (qp->transport != HV_UD) {
-		if (hv_addr_resolve(qp->ctx, &a->ah_attr, a->dest_qp_num, &to) < 0)
+		if (hv_addr_of_peer(qp->ctx, &a->ah_attr, a->dest_qp_num, &to) < 0)
 			return EINVAL;
 		attr.to = (struct sockaddr *)&to;
 	}
@@ -163,7 +163,7 @@ static int set_path(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 	int rc = 0;
 
 	if (mask & IBV_QP_ALT_PATH)
-		rc = hv_addr_resolve(qp->ctx, &a->alt_ah_attr, a->dest_qp_num, &to);
+		rc = hv_addr_of_peer(qp->ctx, &a->alt_ah_attr, a->dest_qp_num, &to);
 	if (!rc && mask & IBV_QP_ALT_PATH)
 		rc = hd_ep_path_load(qp->ep, (struct sockaddr *)&to);
 	if (!rc && mask & IBV_QP_PATH_MIG_STATE)

@@ -406,6 +406,12 @@ static inline struct hv_cq *hv_cq_of_ex(struct ibv_cq_ex *cq)
  */
 int hv_addr_resolve(const struct hv_context *ctx, const struct ibv_ah_attr *attr, uint32_t qpn,
 		    struct sockaddr_storage *out);
+/*
+ * hv_addr_of_peer: of the other end of a queue pair, which may have any number and any LID of a port that is up: where there can be nobody it is an
+ * address at which nobody is. 0, or -EINVAL: no LID, no GID that holds an address.
+ */
+int hv_addr_of_peer(const struct hv_context *ctx, const struct ibv_ah_attr *attr, uint32_t qpn,
+		    struct sockaddr_storage *out);
 
 /*
  * hv_addr_gid, hv_addr_lid: the other way, for what goes into work completions and rdma_cm: the GID of an address as this device's

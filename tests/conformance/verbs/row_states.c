@@ -453,6 +453,61 @@ static void no_resources(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* In RTS, with this other end, which there is not. */
+static void connect_nowhere(struct ct_ep *e, struct ibv_qp *qp, uint32_t number, uint16_t lid)
+{
+	struct ibv_qp_attr attr = { 0 }, got;
+	struct ibv_qp_init_attr init;
+	int mask = vt_init(e, &attr);
+
+	VT_OK(e->ct, ibv_modify_qp(qp, &attr, mask));
+	mask = vt_rtr(e, &e->me, &attr);
+	attr.dest_qp_num = number;
+	if (attr.ah_attr.dlid && lid)
+		attr.ah_attr.dlid = lid;
+	VT_OK(e->ct, ibv_modify_qp(qp, &attr, mask));
+	mask = vt_rts(e, &attr);
+	VT_OK(e->ct, ibv_modify_qp(qp, &attr, mask));
+	VT_OK(e->ct, ibv_query_qp(qp, &got, IBV_QP_DEST_QPN | IBV_QP_AV, &init));
+	CT_EQ(e->ct, got.qp_state, IBV_QPS_RTS);
+	CT_EQ(e->ct, got.dest_qp_num, number);
+	CT_EQ(e->ct, got.ah_attr.dlid, attr.ah_attr.dlid);
+}
+
+/*
+ * Any number of 24 bits can be that of the other end, and any LID where it is: that nobody is there is found out when something is sent. Arg: it
+ * is.
+ */
+static void nobody_there(struct ct *ct)
+{
+	static const struct {
+		uint32_t number;
+		uint16_t lid;
+	} all[] = { { 0, 0 }, { 1, 0 }, { 0xab, 0 }, { 0xffffff, 0 }, { 0x123401, 0xbffe } };
+	struct ibv_qp *qps[CT_COUNT(all)];
+	struct ct_ep e;
+
+	vt_open(ct, &e, NULL);
+	for (size_t i = 0; i < CT_COUNT(all); i++) {
+		qps[i] = vt_qp(&e);
+		connect_nowhere(&e, qps[i], all[i].number, all[i].lid);
+	}
+	for (size_t i = 0; ct->cs->arg && i < CT_COUNT(all); i++) {
+		struct ibv_sge sge = vt_sge(&e, 0, 8);
+		struct ibv_send_wr wr, *bad;
+
+		e.peer[!ct->rank] = e.me;
+		wr = vt_wr(&e, i & 1 ? IBV_WR_RDMA_WRITE : IBV_WR_SEND, &sge, i);
+		VT_OK(ct, ibv_post_send(qps[i], &wr, &bad));
+	}
+	for (size_t i = 0; i < CT_COUNT(all); i++) {
+		if (ct->cs->arg)
+			vt_status(&e, i, IBV_WC_RETRY_EXC_ERR);
+		VT_OK(ct, ibv_destroy_qp(qps[i]));
+	}
+	vt_close(&e);
+}
+
 /* What the devices do not have, they say. */
 static void not_there(struct ct *ct)
 {
@@ -483,6 +538,8 @@ const struct ct_case vt_states[] = {
 	{ "QP", "to-itself", { to_itself } },
 	{ "QP", "drained", { drained, drained } },
 	{ "QP", "not-there", { not_there } },
+	{ "QP", "nobody-there", { nobody_there } },
+	{ "QP", "nobody-there-told", { nobody_there }, .arg = 1, .slow = true },
 	{ "QP", "no-resources-read", { no_resources, no_resources }, .arg = IBV_WR_RDMA_READ },
 	{ "QP", "no-resources-atomic", { no_resources, no_resources }, .arg = IBV_WR_ATOMIC_FETCH_AND_ADD },
 	{ "QP", "resources-taken-away", { no_resources, no_resources }, .arg = 1000 + IBV_WR_RDMA_READ },

@@ -256,7 +256,7 @@ int hv_ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_at
 	struct sockaddr_storage to;
 
 	if (ctx->device->index != HV_ETHERNET || !attr->is_global ||
-	    attr->grh.sgid_index >= ctx->port.gid_count || hv_addr_resolve(ctx, attr, 2, &to) < 0) {
+	    attr->grh.sgid_index >= ctx->port.gid_count || hv_addr_of_gid(&attr->grh.dgid, &to) < 0) {
 		errno = EINVAL;
 		return -1;
 	}

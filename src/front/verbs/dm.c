@@ -47,7 +47,7 @@ static int memcpy_to(struct ibv_dm *pub, uint64_t offset, const void *from, size
 
 	if (!rc)
 		memcpy(dm->memory + offset, from, length);
-	return rc;
+	return hv_tell(rc);
 }
 
 static int memcpy_from(void *to, struct ibv_dm *pub, uint64_t offset, size_t length)
@@ -57,7 +57,7 @@ static int memcpy_from(void *to, struct ibv_dm *pub, uint64_t offset, size_t len
 
 	if (!rc)
 		memcpy(to, dm->memory + offset, length);
-	return rc;
+	return hv_tell(rc);
 }
 
 /* ---- where it lies: in the context's cmd_fd, so that other processes can have it, too ---------------------------------------------- */

@@ -320,7 +320,12 @@ static void device_memory(struct ct *ct)
 	VT_OK(ct, ibv_memcpy_from_dm(back, dm, 128, 64));
 	ct_verify(ct, back, 64, 5, "copied back");
 	CT_TRUE(ct, ibv_memcpy_to_dm(dm, 4096 - 60, e.buf, 64) != 0);
+	errno = 0;
 	VT_ERR(ct, ibv_memcpy_to_dm(dm, 1, e.buf, 64), EINVAL);
+	CT_EQ(ct, errno, EINVAL);
+	errno = 0;
+	VT_ERR(ct, ibv_memcpy_from_dm(back, dm, 4096, 64), EFAULT);
+	CT_EQ(ct, errno, EFAULT);
 	VT_ERR(ct, ibv_memcpy_to_dm(dm, 4, e.buf, 62), EINVAL);
 	VT_ERR(ct, ibv_memcpy_from_dm(back, dm, 2, 64), EINVAL);
 	mr = ibv_reg_dm_mr(e.pd, dm, 4096, 0, VT_ACCESS | IBV_ACCESS_ZERO_BASED); /* of no bytes */

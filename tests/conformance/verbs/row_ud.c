@@ -163,6 +163,28 @@ static void wrong_ah(struct ct *ct)
 	vt_close(&e);
 }
 
+/* ibv_resolve_eth_l2_from_gid: of a port of Ethernet, and for a GID that can be somebody's. */
+static void link_address(struct ct *ct)
+{
+	struct ibv_port_attr port;
+	struct ibv_ah_attr av;
+	uint8_t mac[6];
+	uint16_t vlan = 0;
+	struct ct_ep e;
+
+	vt_open(ct, &e, NULL);
+	av = vt_av(&e, &e.me);
+	VT_OK(ct, ibv_query_port(e.context, 1, &port));
+	if (port.link_layer == IBV_LINK_LAYER_ETHERNET) {
+		VT_OK(ct, ibv_resolve_eth_l2_from_gid(e.context, &av, mac, &vlan));
+		CT_EQ(ct, vlan, 0xffff); /* none */
+		VT_OK(ct, ibv_resolve_eth_l2_from_gid(e.context, &av, mac, NULL));
+		memset(&av.grh.dgid, 0, sizeof(av.grh.dgid));
+	}
+	CT_EQ(ct, ibv_resolve_eth_l2_from_gid(e.context, &av, mac, &vlan), -1);
+	vt_close(&e);
+}
+
 /* To nobody: it is lost, and the others are not. */
 static void nobody(struct ct *ct)
 {
@@ -281,5 +303,6 @@ const struct ct_case vt_ud[] = { { "V3", "header-says", { header_says, header_sa
 				 { "V6", "answer", { answer, answer } },
 				 { "V6", "wrong", { wrong, wrong } },
 				 { "V6", "wrong-ah", { wrong_ah } },
+				 { "V6", "link-address", { link_address } },
 				 { "V6", "nobody", { nobody, nobody } },
 				 { NULL } };

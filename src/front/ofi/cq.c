@@ -254,6 +254,7 @@ static void put_error(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct 
 	out->err_data_size = out->err_data ? put_stranger(cq, e, out) : 0;
 }
 
+/* There are no flags for it, and some programs say FI_SEND or FI_RECV: an error is not kept from them for that. */
 static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
@@ -262,8 +263,6 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 
 	if (!buf)
 		return hd_fi_no(FI_EINVAL, "fi_cq_readerr without a buffer");
-	if (flags)
-		return hd_fi_no(FI_EBADFLAGS, "fi_cq_readerr takes no flags");
 	hd_fi_lock(cq->domain);
 	e = hd_cq_peek(cq->cq);
 	if (e && (e->err || (cq->looks && is_stranger(cq->domain, e)))) {

@@ -40,24 +40,19 @@ static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *op
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const uint32_t *buffered = hd_fi_buffered_option(ep, optname);
+	const size_t cm_data = hd_fi_ep_connects(ep) ? HD_CM_DATA : 0;
 
 	if (level != FI_OPT_ENDPOINT)
 		return hd_fi_no(FI_ENOPROTOOPT, "fi_getopt with a level other than FI_OPT_ENDPOINT");
+	if (optname == FI_OPT_XPU_TRIGGER)
+		return hd_fi_no(FI_EOPNOTSUPP, "FI_OPT_XPU_TRIGGER: operations are not started by devices");
+	if (!buffered && optname != FI_OPT_MIN_MULTI_RECV && optname != FI_OPT_CM_DATA_SIZE)
+		return hd_fi_no(FI_ENOPROTOOPT, "fi_getopt of an option that there is not");
 	if (!optval || !optlen)
 		return hd_fi_no(FI_EINVAL, "fi_getopt without room for the option");
 	if (buffered)
 		return put_size(*buffered, optval, optlen);
-	switch (optname) {
-	case FI_OPT_MIN_MULTI_RECV:
-		return put_size(ep->attr.min_multi_recv, optval, optlen);
-	case FI_OPT_CM_DATA_SIZE:
-		return hd_fi_ep_connects(ep) ? hd_fi_cm_data_size(optval, optlen)
-					     : put_size(0, optval, optlen);
-	case FI_OPT_XPU_TRIGGER:
-		return hd_fi_no(FI_EOPNOTSUPP, "FI_OPT_XPU_TRIGGER: operations are not started by devices");
-	default:
-		return hd_fi_no(FI_ENOPROTOOPT, "fi_getopt of an option that there is not");
-	}
+	return put_size(optname == FI_OPT_CM_DATA_SIZE ? cm_data : ep->attr.min_multi_recv, optval, optlen);
 }
 
 static int set_min_multi_recv(struct hd_fi_ep *ep, const void *optval, size_t optlen)
@@ -88,7 +83,7 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size
 	case FI_OPT_MIN_MULTI_RECV:
 		return set_min_multi_recv(ep, optval, optlen);
 	case FI_OPT_CM_DATA_SIZE:
-		return hd_fi_no(FI_EINVAL, "fi_setopt of FI_OPT_CM_DATA_SIZE, which can only be read");
+		return hd_fi_no(FI_ENOPROTOOPT, "fi_setopt of FI_OPT_CM_DATA_SIZE, which can only be read");
 	case FI_OPT_FI_HMEM_P2P:
 		return hd_fi_no(FI_EOPNOTSUPP,
 				"fi_setopt of FI_OPT_FI_HMEM_P2P: there is no memory but the host's");

@@ -153,10 +153,34 @@ static void cancel_large(struct ct *ct)
 	ct_finish(&e);
 }
 
+/* fi_cq(3) has no flags for fi_cq_readerr; some programs say FI_SEND or FI_RECV all the same, and must not lose their error for it. */
+static void readerr_flags(struct ct *ct)
+{
+	static const uint64_t flags[] = { FI_RECV, FI_SEND, UINT64_MAX };
+	struct ct_dom dom;
+	struct ct_ep e;
+	char buf[64];
+
+	ct_open(ct, &dom, NULL);
+	ct_ep_open(&dom, &e);
+	for (size_t i = 0; i < CT_COUNT(flags); i++) {
+		struct fi_cq_err_entry err = { 0 };
+		struct fi_cq_tagged_entry c;
+
+		CT_EQ(ct, fi_cq_readerr(e.rxcq, &err, flags[i]), -FI_EAGAIN);
+		ct_recv(&e, buf, sizeof(buf), CTX(i + 1));
+		CT_OK(ct, fi_cancel(&e.ep->fid, CTX(i + 1)));
+		CT_EQ(ct, fi_cq_read(e.rxcq, &c, 1), -FI_EAVAIL);
+		CT_EQ(ct, fi_cq_readerr(e.rxcq, &err, flags[i]), 1);
+		CT_TRUE(ct, err.op_context == CTX(i + 1));
+		CT_EQ(ct, err.err, FI_ECANCELED);
+	}
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
 const struct ct_case ct_cancel[] = {
-	{ "T10", "cancel", CT_TWO(cancel) },
-	{ "T10", "cancel-one-of-several", CT_TWO(cancel_one) },
-	{ "T10", "cancel-race", CT_TWO(cancel_race) },
-	{ "T10", "cancel-large", CT_TWO(cancel_large) },
-	{ 0 },
+	{ "CQ", "readerr-flags", { readerr_flags } },		{ "T10", "cancel", CT_TWO(cancel) },
+	{ "T10", "cancel-one-of-several", CT_TWO(cancel_one) }, { "T10", "cancel-race", CT_TWO(cancel_race) },
+	{ "T10", "cancel-large", CT_TWO(cancel_large) },	{ 0 },
 };

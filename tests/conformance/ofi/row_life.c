@@ -119,9 +119,15 @@ static void options(struct ct *ct)
 
 	ct_open(ct, &dom, NULL);
 	ct_ep_open(&dom, &e);
-	CT_REFUSED(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, 9999, &value, sizeof(value)));
-	CT_REFUSED(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, 9999, &value, &len));
-	CT_REFUSED(ct, fi_setopt(&e.ep->fid, 77, FI_OPT_MIN_MULTI_RECV, &value, sizeof(value)));
+	CT_EQ(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, 9999, &value, sizeof(value)), -FI_ENOPROTOOPT);
+	CT_EQ(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, 9999, &value, &len), -FI_ENOPROTOOPT);
+	CT_EQ(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, -1, NULL, NULL), -FI_ENOPROTOOPT);
+	CT_EQ(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, NULL, &len), -FI_EINVAL);
+	CT_EQ(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &value, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &value, sizeof(value)),
+	      -FI_ENOPROTOOPT); /* read only */
+	CT_EQ(ct, fi_setopt(&e.ep->fid, 77, FI_OPT_MIN_MULTI_RECV, &value, sizeof(value)), -FI_ENOPROTOOPT);
 	len = 1;
 	CT_REFUSED(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &tiny, &len));
 	CT_REFUSED(ct, fi_control(&e.ep->fid, 9999, &value));

@@ -181,7 +181,7 @@ DAT_RETURN hu_evd_free(DAT_EVD_HANDLE handle)
 		return rc;
 	if (evd->waiter)
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
-	else if (evd->o.users)
+	else if (evd->o.users || ia->async == evd) /* the IA's own goes with it */
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	else
 		hu_evd_drop(evd);

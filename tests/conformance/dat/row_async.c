@@ -172,12 +172,20 @@ static void parted(struct ct *ct)
 	dt_pair_close(&p);
 }
 
+/* It is the IA's for as long as that is open, and goes with it: dat_ia_close. */
+static void stays(struct ct *ct)
+{
+	struct dt d;
+
+	dt_open(ct, &d, NULL);
+	DT_ERR(ct, dat_evd_free(d.async), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+	dt_quiet(&d, d.async, 1, "it is there");
+	dt_close(&d);
+}
+
 const struct ct_case dt_async[] = {
-	{ "D8", "errors where they exist", { exists } },
-	{ "D8", "errors to a named dispatcher", { named } },
-	{ "D8", "errors waited for", { waited_for } },
-	{ "D8", "many errors", { many } },
-	{ "D8", "broken endpoints", { broken } },
-	{ "D8", "parted endpoints", { parted } },
-	{ NULL },
+	{ "D8", "errors where they exist", { exists } }, { "D8", "errors to a named dispatcher", { named } },
+	{ "D8", "errors waited for", { waited_for } },	 { "D8", "many errors", { many } },
+	{ "D8", "broken endpoints", { broken } },	 { "D8", "parted endpoints", { parted } },
+	{ "D8", "async dispatcher stays", { stays } },	 { NULL },
 };

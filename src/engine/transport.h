@@ -348,6 +348,7 @@ struct hd_link {
 	uint32_t eager_max; /* payload bytes up to which copying twice is the faster way; at most send_max */
 	uint32_t beside_min; /* above it, messages of a queue pair come in faster side by side; UINT32_MAX: none */
 	bool down;
+	bool is_deep; /* the engine's: messages have found their receives among very many of late: hd_deliver_ahead is of use */
 	bool is_local;	/* the other end is a process of this host */
 	uint64_t realm; /* the engine's: of the other end, once it has greeted */
 	bool is_sealed; /* the other end has proved that it has the key of HEDDLE_KEY_FILE */
@@ -568,6 +569,13 @@ void hd_link_down(struct hd_link *link, int err, const char *why);
 
 /* hd_deliver: a whole packet. pkt is private memory; payload may be shared memory and is read once. 0, or negative: link down. */
 int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
+
+/*
+ * hd_deliver_ahead: headers of packets that are there, in private memory, the next one first, at most HD_AHEAD_MAX: what they will need is brought near, side
+ * by side, while hd_deliver would wait for it one after the other. Changes nothing, and believes nothing. Of use where link->is_deep, and not else.
+ */
+#define HD_AHEAD_MAX 32
+void hd_deliver_ahead(struct hd_link *link, const struct hd_pkt *pkts, int count);
 
 /*
  * hd_deliver_begin: the header of a packet whose payload of len bytes comes in pieces; link->sink then says where they go. Exactly

@@ -64,6 +64,8 @@ static inline int hd_message_arrived(struct hd_link *link, struct hd_ep *ep, con
 	if (hd_unlikely(!e))
 		return hd_message_unusual(link, ep, pkt, src, r, data);
 	hd_match_unpost_at(match, &r->m, slot);
+	if (hd_unlikely(match->posted >= HD_MATCH_DEEP))
+		link->is_deep = true;
 	if (hd_unlikely(!hd_recv_usual(ep, r, e, pkt, src, data)))
 		return hd_message_gone(peer, pkt, hd_units(len));
 	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))

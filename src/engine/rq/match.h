@@ -172,6 +172,21 @@ static inline struct hd_mnode *hd_match_look_posted(struct hd_match *m, uint64_t
 	return *slot ? **slot : NULL;
 }
 
+/*
+ * hd_match_begins: where the search for the receive of this message begins: a link to what may be it, or whose chain has it. For those who bring
+ * memory near before they search; NULL: the search goes another way.
+ */
+#define HD_MATCH_DEEP \
+	8192 /* receives, from which on it is worth it: they and their buckets fill a cache of a megabyte */
+static inline struct hd_mnode *const *hd_match_begins(const struct hd_match *m, uint64_t tag, uint32_t src)
+{
+	const struct hd_match_class *c = m->active[0];
+
+	if (!hd_match_is_simple(m) || c->table.only)
+		return NULL;
+	return hd_fifo_bucket(&c->table, hd_fifo_hash(&c->table, tag & c->mask, src & c->src_mask));
+}
+
 static inline void hd_match_unpost_at(struct hd_match *m, struct hd_mnode *n, struct hd_mnode **slot)
 {
 	if (!slot) {

@@ -174,6 +174,23 @@ static __attribute__((noinline, cold)) int attend(struct hd_shm_link *l, int del
 	return copy_poll(l);
 }
 
+/* The headers of what is there. Each is read once, and is not what is delivered. */
+static __attribute__((noinline, cold)) void look_ahead(struct hd_shm_link *l)
+{
+	struct hd_pkt pkt[HD_AHEAD_MAX];
+	uint32_t n;
+
+	for (n = 0; n < HD_AHEAD_MAX && n < l->portion; n++) {
+		const struct hd_shm_slot *slot = hd_shm_rx_ahead(&l->rx, n);
+
+		if (!slot)
+			break;
+		pkt[n] = slot->pkt;
+	}
+	atomic_signal_fence(memory_order_seq_cst);
+	hd_deliver_ahead(&l->base, pkt, (int)n);
+}
+
 int hd_shm_link_poll(struct hd_shm_link *l)
 {
 	struct hd_shm_slot *slot;
@@ -181,6 +198,8 @@ int hd_shm_link_poll(struct hd_shm_link *l)
 
 	if (hd_unlikely(l->base.down))
 		return 0;
+	if (hd_unlikely(l->base.is_deep))
+		look_ahead(l);
 	while ((uint32_t)n < l->portion) {
 		slot = hd_shm_rx_slot(&l->rx);
 		if (!slot && hd_unlikely(l->rx.left))

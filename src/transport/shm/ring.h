@@ -263,12 +263,16 @@ static inline int hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *pk
 	return err;
 }
 
-/* hd_shm_rx_slot: the next slot, or NULL while the producer has not published it. */
+/* hd_shm_rx_slot: the next slot, or NULL while the producer has not published it. hd_shm_rx_ahead: the n-th after it. */
+static inline struct hd_shm_slot *hd_shm_rx_ahead(const struct hd_shm_rx *rx, uint32_t n)
+{
+	struct hd_shm_slot *slot = &rx->slot[(rx->tail + n) & (HD_SHM_SLOTS - 1)];
+
+	return atomic_load_explicit(&slot->seq, memory_order_acquire) == rx->tail + n + 1 ? slot : NULL;
+}
 static inline struct hd_shm_slot *hd_shm_rx_slot(const struct hd_shm_rx *rx)
 {
-	struct hd_shm_slot *slot = &rx->slot[rx->tail & (HD_SHM_SLOTS - 1)];
-
-	return atomic_load_explicit(&slot->seq, memory_order_acquire) == rx->tail + 1 ? slot : NULL;
+	return hd_shm_rx_ahead(rx, 0);
 }
 
 /*

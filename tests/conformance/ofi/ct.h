@@ -72,6 +72,7 @@ struct ct_want {	      /* what a case asks for; zero means the usual */
 	enum fi_progress progress;
 	enum fi_threading threading; /* 0: the one that the program was told */
 	size_t cq_size;
+	size_t rx_size;			 /* receives at once; 0: as many as the provider says */
 	bool split;			 /* a CQ for each direction */
 	bool disabled;			 /* do not enable the endpoint */
 	bool late;			 /* ct_rig_open_counted binds after fi_enable */

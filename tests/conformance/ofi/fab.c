@@ -31,6 +31,7 @@ struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want)
 	h->fabric_attr->prov_name = strdup(ct->conf->provider);
 	h->tx_attr->op_flags = want->tx_op_flags;
 	h->rx_attr->op_flags = want->rx_op_flags;
+	h->rx_attr->size = want->rx_size;
 	h->tx_attr->msg_order = want->msg_order;
 	h->rx_attr->msg_order = want->msg_order;
 	h->tx_attr->comp_order = want->tx_comp_order;

@@ -480,6 +480,97 @@ static void apart(struct ct *ct)
 	ct_finish(&e);
 }
 
+/* ---- T2: among many that are posted ---- */
+
+#define CROWD \
+	20000 /* more than a cache has room for; every 16th has the tag of the one before it, every 32nd is cancelled */
+#define CROWD_ROW 64
+
+static uint64_t crowd_tag(size_t i)
+{
+	return (i % 16 == 15 ? i - 1 : i) << 8;
+}
+
+static bool crowd_gone(size_t i)
+{
+	return i % 32 == 5;
+}
+
+/* What the receive is to get: the first message of its tag, or the second. */
+static uint64_t crowd_data(size_t i)
+{
+	return crowd_tag(i) + (i % 16 == 15);
+}
+
+static void crowd_send(struct ct_ep *e)
+{
+	uint64_t *data = ct_alloc(e->ct, CROWD_ROW * sizeof(*data));
+	bool *before = ct_alloc(e->ct, CROWD * sizeof(*before));
+	size_t sent = 0, done = 0;
+
+	/* 7,919 is a prime that does not divide CROWD: all of them, far from each other */
+	for (size_t k = 0; k < CROWD; k++) {
+		size_t i = k * 7919 % CROWD, first = crowd_tag(i) >> 8;
+
+		if (crowd_gone(i))
+			continue;
+		data[sent % CROWD_ROW] = crowd_tag(i) + before[first];
+		before[first] = true;
+		ct_tsend(e, 1, &data[sent % CROWD_ROW], sizeof(*data), crowd_tag(i),
+			 CTX(1 + sent % CROWD_ROW));
+		if (++sent % CROWD_ROW)
+			continue;
+		for (; done < sent; done++)
+			ct_done(e, CTX(1 + done % CROWD_ROW));
+	}
+	for (; done < sent; done++)
+		ct_done(e, CTX(1 + done % CROWD_ROW));
+	free(before);
+	free(data);
+}
+
+static void crowd_post(struct ct_ep *e, uint64_t *data)
+{
+	struct ct_comp c;
+
+	for (size_t i = 0; i < CROWD; i++)
+		ct_trecv(e, &data[i], sizeof(*data), crowd_tag(i), 0, CTX(i + 1));
+	for (size_t i = 0; i < CROWD; i++) {
+		if (!crowd_gone(i))
+			continue;
+		CT_OK(e->ct, fi_cancel(&e->ep->fid, CTX(i + 1)));
+		ct_of(e, CTX(i + 1), &c);
+		CT_EQ(e->ct, c.err, FI_ECANCELED);
+	}
+}
+
+static void crowd(struct ct *ct)
+{
+	struct ct_want want = { .msg_order = FI_ORDER_SAS, .cq_size = CROWD, .rx_size = CROWD };
+	uint64_t *data = ct_alloc(ct, CROWD * sizeof(*data));
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	size_t i;
+
+	ct_start(ct, &dom, &e, &want);
+	if (ct->rank)
+		crowd_post(&e, data);
+	ct_sync(ct, &e);
+	if (!ct->rank)
+		crowd_send(&e);
+	for (size_t n = 0; ct->rank && n < CROWD - CROWD / 32; n++) {
+		ct_any(&e, &c);
+		i = (uintptr_t)c.ctx - 1;
+		CT_EQ(ct, c.err, 0);
+		CT_TRUE(ct, i < CROWD && !crowd_gone(i));
+		CT_EQ(ct, c.tag, crowd_tag(i));
+		CT_EQ(ct, data[i], crowd_data(i));
+	}
+	free(data);
+	ct_finish(&e);
+}
+
 const struct ct_case ct_match_cases[] = {
 	{ "M4", "posting-order", { posting_order, posting_order } },
 	{ "M4", "completion-order", { completion_order, completion_order } },
@@ -491,5 +582,6 @@ const struct ct_case ct_match_cases[] = {
 	{ "T2", "posting-order", { same_tag, same_tag }, .arg = 1 },
 	{ "T2", "arrival-order", { same_tag, same_tag }, .arg = 0 },
 	{ "T2", "tagged-apart", { apart, apart } },
+	{ "T2", "among-many", CT_TWO(crowd) },
 	{ 0 }
 };

@@ -42,7 +42,9 @@ static inline struct hd_mr **hd_recv_regions(struct hd_recv *r)
 
 /* A message that waits for its receive. */
 struct hd_msg {
-	struct hd_wnode w;	/* first: tag, source (which may change while it waits), order of arrival */
+	struct hd_wnode w; /* first: tag, source (which may change while it waits), order of arrival */
+	/* peer->kept, while peer is there; then share->left, if `left`. Its neighbours are mostly those of w, and so in the same line */
+	LIST_ENTRY(hd_msg) kept;
 	struct hd_ep *ep;	/* whom it came to */
 	struct hd_peer *peer;	/* whose credit it holds; NULL once that peer is gone */
 	struct hd_share *share; /* then: in which it is counted; NULL: it came from a group */
@@ -61,7 +63,6 @@ struct hd_msg {
 	struct hd_recv *waiter;	  /* receive that matched it while it was arriving */
 	struct hd_handle *handle; /* buffered.c: it is being handed over; claimed */
 	LIST_ENTRY(hd_msg) claim_entry;
-	LIST_ENTRY(hd_msg) kept; /* peer->kept, while peer is there; then share->left, if `left` */
 	union {
 		STAILQ_ENTRY(hd_msg) defer; /* deferred */
 		const void *name;	    /* claimed, and not yet received: hd_claim_name */

@@ -56,23 +56,27 @@ HD_FI_INLINE size_t hd_fi_cqe_size(enum fi_cq_format format)
 	}
 }
 
-/* hd_fi_cqe_put writes e to `out` in that format; the shorter formats are beginnings of the longest one. */
+/*
+ * hd_fi_cqe_put writes e to `out` in that format; the shorter formats are beginnings of the longest one. Length, tag and data are of what has
+ * come here, fi_cq(3); of what was sent there is 0, as libfabric's providers have it.
+ */
 HD_FI_INLINE void hd_fi_cqe_put(const struct hd_cqe *e, enum fi_cq_format format, void *out)
 {
+	const bool came = e->flags & (HD_C_RECV | HD_C_REMOTE);
 	struct fi_cq_tagged_entry *entry = out;
 
 	entry->op_context = e->ctx;
 	if (format < FI_CQ_FORMAT_MSG)
 		return;
 	entry->flags = hd_fi_cqe_flags(e->flags);
-	entry->len = e->len;
+	entry->len = came ? e->len : 0;
 	if (format < FI_CQ_FORMAT_DATA)
 		return;
 	entry->buf = e->buf;
-	entry->data = e->imm;
+	entry->data = came && e->flags & HD_C_IMM ? e->imm : 0;
 	if (format < FI_CQ_FORMAT_TAGGED)
 		return;
-	entry->tag = e->tag;
+	entry->tag = came && e->flags & HD_C_TAGGED ? e->tag : 0;
 }
 
 static_assert(offsetof(struct fi_cq_msg_entry, len) == offsetof(struct fi_cq_tagged_entry, len) &&

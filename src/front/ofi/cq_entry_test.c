@@ -73,11 +73,41 @@ static void formats_fill_their_size(void **state)
 	}
 }
 
+/* fi_cq(3): only what has come here has a length and a tag, and only where it says so data. */
+static void what_was_sent_has_no_fields(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		bool has_len, has_tag, has_data;
+	} kinds[] = {
+		{ HD_C_SEND | HD_C_MSG, false, false, false },
+		{ HD_C_SEND | HD_C_TAGGED, false, false, false },
+		{ HD_C_SEND | HD_C_RMA, false, false, false },
+		{ HD_C_RMA | HD_C_READ, false, false, false },
+		{ HD_C_ATOMIC | HD_C_READ, false, false, false },
+		{ HD_C_RECV | HD_C_MSG, true, false, false },
+		{ HD_C_RECV | HD_C_TAGGED, true, true, false },
+		{ HD_C_RECV | HD_C_TAGGED | HD_C_IMM, true, true, true },
+		{ HD_C_REMOTE | HD_C_RMA | HD_C_IMM, true, false, true },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const struct hd_cqe e = { .flags = kinds[i].flags, .len = 3, .tag = 4, .imm = 5 };
+		struct fi_cq_tagged_entry out;
+
+		hd_fi_cqe_put(&e, FI_CQ_FORMAT_TAGGED, &out);
+		assert_int_equal(out.len, kinds[i].has_len ? 3 : 0);
+		assert_int_equal(out.tag, kinds[i].has_tag ? 4 : 0);
+		assert_int_equal(out.data, kinds[i].has_data ? 5 : 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flags_translate_one_by_one),
 		cmocka_unit_test(formats_fill_their_size),
+		cmocka_unit_test(what_was_sent_has_no_fields),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,7 +89,7 @@ static void fence_one_peer(struct ct *ct)
 	if (!ct->rank) {
 		ct_tsend(&e, 1, big, BIG, 1, CTX(1));
 		CT_POST(&e, send_flagged(&e, 2, small, 64, 2, FI_FENCE | FI_COMPLETION));
-		CT_EQ(ct, ct_done(&e, CTX(2)), 64);
+		ct_done(&e, CTX(2));
 	} else if (ct->rank == 2) {
 		ct_trecv(&e, small, 64, 2, 0, CTX(2));
 		CT_EQ(ct, ct_done(&e, CTX(2)), 64);

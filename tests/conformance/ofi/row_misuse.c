@@ -81,7 +81,7 @@ static void remove_in_use(struct ct *ct)
 		CT_REFUSED(ct, fi_tsend(e.ep, small, 64, NULL, e.addr[1], 3, CTX(3)));
 		CT_REFUSED(ct, fi_trecv(e.ep, small, 64, NULL, e.addr[1], 3, 0, CTX(3)));
 		ct_sync(ct, &e);
-		CT_EQ(ct, ct_done(&e, CTX(1)), len);
+		ct_done(&e, CTX(1));
 		CT_OK(ct, fi_cancel(&e.ep->fid, CTX(2)));
 		struct ct_comp c;
 		ct_of(&e, CTX(2), &c);

@@ -248,6 +248,8 @@ static int check_paired(const struct hd_fi_offer *offer, uint64_t caps)
 
 	if (caps & FI_MULTICAST && !(caps & FI_MSG))
 		return hints_refuse("groups without messages", FI_MULTICAST);
+	if (caps & FI_SOURCE_ERR && !(caps & FI_SOURCE))
+		return hints_refuse("addresses of strangers without those of others", FI_SOURCE_ERR);
 	if (variable && !(caps & (FI_MSG | FI_TAGGED)))
 		return hints_refuse("messages of any length without messages", FI_VARIABLE_MSG);
 	if (variable && caps & FI_MULTI_RECV)

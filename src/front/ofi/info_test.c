@@ -101,6 +101,7 @@ REFUSE(lone_multicast, h->caps = FI_MULTICAST)
 REFUSE(tagged_multicast, h->caps = FI_TAGGED | FI_MULTICAST)
 REFUSE(lone_variable, h->caps = FI_RMA | FI_VARIABLE_MSG)
 REFUSE(msg_source, (h->ep_attr->type = FI_EP_MSG, h->caps = FI_MSG | FI_SOURCE))
+REFUSE(lone_source_err, h->caps = FI_MSG | FI_SOURCE_ERR)
 REFUSE(dgram_long, (h->ep_attr->type = FI_EP_DGRAM, h->ep_attr->max_msg_size = HD_MAX_DGRAM + 1))
 REFUSE(dgram_delivery, (h->ep_attr->type = FI_EP_DGRAM, h->tx_attr->op_flags = FI_DELIVERY_COMPLETE))
 REFUSE(dgram_fence, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_MSG | FI_FENCE))
@@ -150,6 +151,7 @@ static void what_is_not_there_is_refused(void **state)
 		R(user_id),
 		R(variable_multi_recv),
 		R(msg_source),
+		R(lone_source_err),
 		R(dgram_long),
 		R(dgram_delivery),
 		R(dgram_fence),

@@ -26,7 +26,7 @@ static struct fi_info *usual(struct ct *ct)
 	return ct_hints(ct, &want);
 }
 
-/* arg: a capability that messages over host memory cannot have, or one that does not exist */
+/* arg: a capability that messages over host memory cannot have, one that does not exist, or one that means something beside another only */
 static void caps_refused(struct ct *ct)
 {
 	struct fi_info *h = usual(ct);
@@ -320,6 +320,7 @@ static void regions(struct ct *ct)
 
 const struct ct_case ct_info[] = { { "INFO", "no-device-memory", { caps_refused }, .arg = FI_HMEM },
 				   { "INFO", "no-unknown-capability", { caps_refused }, .arg = 1ULL << 41 },
+				   { "INFO", "no-source-err-alone", { caps_refused }, .arg = FI_SOURCE_ERR },
 				   { "INFO", "refused", { refused } },
 				   { "INFO", "at-least", { at_least } },
 				   { "INFO", "by-name", { by_name } },

@@ -162,12 +162,16 @@ bool hd_atomic_can(uint32_t how, uint32_t op, uint32_t type)
 		bool is = false; \
 		if (!hd_guard_load##bits(&seen, memory)) \
 			return false; \
-		do { \
+		while (!is) { \
 			next = seen; \
 			step(&next, &seen, b, c); \
-		} while (next != seen && hd_guard_exchange##bits(memory, &seen, next, &is) && !is); \
+			if (next == seen) \
+				break; \
+			if (!hd_guard_exchange##bits(memory, &seen, next, &is)) \
+				return false; \
+		} \
 		memcpy(old, &seen, sizeof(seen)); \
-		return next == seen || is; \
+		return true; \
 	}
 
 SWAP(8)

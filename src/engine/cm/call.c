@@ -121,7 +121,9 @@ static void call_again(struct hd_timer *timer)
 	int err = -ECONNREFUSED;
 
 	hd_conn_wait(c, HD_CONN_CALLING);
-	if (!hd_call_next(c, &err))
+	if (!c->space)
+		err = hd_conn_go(c, (void *)&c->at, 0);
+	if (err < 0 && !hd_call_next(c, &err))
 		hd_conn_fail(c, -err, NULL);
 }
 
@@ -158,6 +160,8 @@ bool hd_call_next(struct hd_conn *c, int *err)
 {
 	uint16_t port;
 
+	if (!c->space && c->known && *err == -ECONNREFUSED && call_later(c))
+		return true; /* it is the port that counts there, and not who had it when we were last told */
 	while (c->space && goes_on(c, *err)) {
 		port = hd_space_port(c->space, c->space_number, c->next++);
 		if (!port && call_later(c))

@@ -173,6 +173,7 @@ int hd_conn_go(struct hd_conn *c, const struct sockaddr *name, uint64_t key)
 	if (rc < 0)
 		return rc;
 	follow(c, dest);
+	c->known = c->state == HD_CONN_CALLING && dest->state == HD_DEST_BOUND;
 	if (dest->state == HD_DEST_IDLE)
 		rc = hd_dest_connect(dest);
 	else if (dest->state == HD_DEST_BOUND)

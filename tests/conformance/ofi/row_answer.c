@@ -178,9 +178,72 @@ static void second_acceptor(struct ct *ct)
 	side_close(&s);
 }
 
+/* ---- the next listener ------------------------------------------------------------------------------------------------- */
+
+static struct fid_ep *answer(struct side *s)
+{
+	struct fi_info *info = ct_request(s->ct, s->eq, s->pep, NULL, NULL);
+	struct fid_ep *ep = end_open(s, info);
+
+	fi_freeinfo(info);
+	CT_OK(s->ct, fi_accept(ep, NULL, 0));
+	ct_expect(s->ct, s->eq, FI_CONNECTED, &ep->fid);
+	return ep;
+}
+
+static struct fid_ep *call(struct side *s)
+{
+	struct fid_ep *ep = end_open(s, NULL);
+
+	CT_OK(s->ct, fi_connect(ep, s->name, NULL, 0));
+	ct_expect(s->ct, s->eq, FI_CONNECTED, &ep->fid);
+	return ep;
+}
+
+static void listen_again(struct side *s)
+{
+	struct fi_info *info = fi_dupinfo(s->dom.info);
+
+	CT_OK(s->ct, fi_close(&s->pep->fid));
+	free(info->src_addr);
+	info->src_addr = ct_alloc(s->ct, s->namelen);
+	memcpy(info->src_addr, s->name, s->namelen);
+	info->src_addrlen = s->namelen;
+	CT_OK(s->ct, fi_passive_ep(s->dom.fabric, info, &s->pep, NULL));
+	CT_OK(s->ct, fi_pep_bind(s->pep, &s->eq->fid, 0));
+	CT_OK(s->ct, fi_listen(s->pep));
+	fi_freeinfo(info);
+}
+
+/* A listener goes, and another comes at its port: who calls that meets it, though he has read nothing of the first one's end. */
+static void listener_reopened(struct ct *ct)
+{
+	struct fid_ep *ep;
+	struct side s;
+	char word;
+
+	side_open(ct, &s);
+	ep = ct->rank ? call(&s) : answer(&s);
+	for (int i = 0; i < 3; i++) {
+		CT_OK(ct, fi_close(&ep->fid));
+		if (ct->rank) {
+			ct_get(ct, NULL, 0, &word, 1);
+			ep = call(&s);
+		} else {
+			listen_again(&s);
+			ct_put(ct, 1, "l", 1);
+			ep = answer(&s);
+		}
+	}
+	ct_sync(ct, NULL);
+	CT_OK(ct, fi_close(&ep->fid));
+	side_close(&s);
+}
+
 const struct ct_case ct_answer[] = {
 	{ "CM", "data-bounds", { data_bounds, data_bounds } },
 	{ "CM", "acceptor-closes", { acceptor_closes, acceptor_closes } },
 	{ "CM", "second-acceptor", { second_acceptor, second_acceptor } },
+	{ "CM", "listener-reopened", { listener_reopened, listener_reopened } },
 	{ 0 },
 };

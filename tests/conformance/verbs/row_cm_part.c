@@ -346,11 +346,40 @@ static void events_hold_their_id(struct ct *ct)
 	cmt_close(&c);
 }
 
+/* Before there is a connection nobody is told, and the queue pair is given up: what the other end says then comes to nothing. */
+static void too_early(struct ct *ct)
+{
+	struct cmt c;
+
+	cmt_serve(ct, &c);
+	if (ct->rank) {
+		c.id = cmt_resolve(&c);
+		CMT_ERR(ct, rdma_disconnect(c.id), EINVAL); /* nothing has begun */
+		cmt_qp(&c, c.id);
+		CMT_OK(ct, rdma_connect(c.id, NULL));
+		CMT_OK(ct, rdma_disconnect(c.id));
+		CT_EQ(ct, cmt_state(&c, c.id), IBV_QPS_ERR);
+		ct_sync(ct, NULL);
+		cmt_expect(&c, RDMA_CM_EVENT_REJECTED, c.id, CMT_CONSUMER);
+	} else {
+		c.id = cmt_asked(&c);
+		cmt_qp(&c, c.id);
+		CMT_OK(ct, rdma_disconnect(c.id));
+		CT_EQ(ct, cmt_state(&c, c.id), IBV_QPS_ERR);
+		cmt_quiet(&c, 20);
+		ct_sync(ct, NULL);
+		CMT_OK(ct, rdma_reject(c.id, NULL, 0));
+	}
+	ct_sync(ct, NULL);
+	cmt_close(&c);
+}
+
 const struct ct_case vt_cm_part[] = {
 	{ "CM", "disconnect-by-caller", CT_TWO(the_caller_leaves), .arg = 4 },
 	{ "CM", "disconnect-by-caller-ipv6", CT_TWO(the_caller_leaves), .arg = 6, .slow = true },
 	{ "CM", "disconnect-by-called", CT_TWO(the_called_leaves), .slow = true },
 	{ "CM", "disconnect-by-both", CT_TWO(both_leave) },
+	{ "CM", "disconnect-too-early", CT_TWO(too_early) },
 	{ "CM", "destroyed-while-connected", CT_TWO(one_is_destroyed) },
 	{ "CM", "destroyed-in-timewait", CT_TWO(destroyed_in_timewait), .slow = true },
 	{ "CM", "completions-before-disconnect", CT_TWO(completions_come_first) },

@@ -43,7 +43,9 @@ static void service(struct cmt *c)
 	ct_verify(c->ct, in + GRH, LEN, 3, "datagram");
 	CT_EQ(c->ct, rdma_dereg_mr(mr), 0);
 	cmt_quiet(c, 20);
-	CMT_ERR(c->ct, rdma_disconnect(c->id), EINVAL);
+	CMT_OK(c->ct, rdma_disconnect(c->id)); /* nobody is told of it */
+	CT_EQ(c->ct, cmt_state(c, c->id), IBV_QPS_ERR);
+	cmt_quiet(c, 20);
 }
 
 static void customer(struct cmt *c)
@@ -75,6 +77,9 @@ static void customer(struct cmt *c)
 	CMT_OK(c->ct, rdma_ack_cm_event(e));
 	CT_EQ(c->ct, ibv_destroy_ah(ah), 0);
 	CT_EQ(c->ct, rdma_dereg_mr(mr), 0);
+	CMT_OK(c->ct, rdma_disconnect(c->id));
+	CT_EQ(c->ct, cmt_state(c, c->id), IBV_QPS_ERR);
+	cmt_quiet(c, 20);
 }
 
 static void resolution(struct ct *ct)

@@ -266,9 +266,13 @@ int hv_cm_path_make(struct hv_id *id);
 
 /* ---- queue pairs, cm/qp.c -------------------------------------------------------------------------------------------------------- */
 
-/* hv_cm_qp_connect: RTR and RTS by what is known of the other end. 0, or a negative errno. hv_cm_qp_fail: to the error state. */
+/*
+ * hv_cm_qp_connect: RTR and RTS by what is known of the other end. 0, or a negative errno. hv_cm_qp_fail: to the error state, where its connection
+ * has ended, which one for datagrams does not have. hv_cm_qp_give_up: to the error state, whatever it is.
+ */
 int hv_cm_qp_connect(struct hv_id *id);
 void hv_cm_qp_fail(struct hv_id *id);
+void hv_cm_qp_give_up(struct hv_id *id);
 
 uint32_t hv_cm_psn(void); /* a random packet sequence number */
 

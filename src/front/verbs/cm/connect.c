@@ -189,6 +189,13 @@ static bool is_over(const struct hv_id *id)
 	return id->left || (id->state == HV_ID_DISCONNECTED && !id->ep);
 }
 
+/* A connection that is none yet, or a datagram service, which never is one: there is nobody to be told, and only the queue pair is given up. */
+static bool has_begun(const struct hv_id *id)
+{
+	return id->state == HV_ID_CONNECTING || id->state == HV_ID_REQUESTED ||
+	       (hv_id_is_datagram(id) && id->state == HV_ID_CONNECTED);
+}
+
 /*
  * The event comes from here, unless the engine has posted one because the other end was first; and before the node lets anything in that
  * the other end does next, as is to call again. RDMA_CM_EVENT_TIMEWAIT_EXIT follows.
@@ -215,6 +222,10 @@ HV_PUBLIC int rdma_disconnect(struct rdma_cm_id *pub)
 
 	if (pub && is_over(id))
 		return 0;
+	if (pub && has_begun(id)) {
+		hv_cm_qp_give_up(id);
+		return 0;
+	}
 	if (!pub || !can_part(id))
 		return hv_cm_ret(-EINVAL);
 	hv_cm_qp_fail(id);

@@ -124,12 +124,18 @@ int hv_cm_qp_connect(struct hv_id *id)
 	return rc ? rc : qp_move(id, IBV_QPS_RTS);
 }
 
-void hv_cm_qp_fail(struct hv_id *id)
+void hv_cm_qp_give_up(struct hv_id *id)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	if (id->pub.qp && !hv_id_is_datagram(id))
+	if (id->pub.qp)
 		hv_ibv_modify_qp(id->pub.qp, &attr, IBV_QP_STATE);
+}
+
+void hv_cm_qp_fail(struct hv_id *id)
+{
+	if (!hv_id_is_datagram(id))
+		hv_cm_qp_give_up(id);
 }
 
 static int make_ready(struct hv_id *id)

@@ -232,7 +232,7 @@ int hv_ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv
 	attr->is_global = 1;
 	attr->grh.dgid = header.sgid;
 	attr->grh.sgid_index = (uint8_t)index;
-	attr->grh.hop_limit = 0xff;
+	attr->grh.hop_limit = header.hop_limit;
 	attr->grh.flow_label = be32toh(header.version_tclass_flow) & 0xfffff;
 	attr->grh.traffic_class = class_of(&header);
 	return 0;

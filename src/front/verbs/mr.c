@@ -362,6 +362,8 @@ int hv_ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *a
 		return input_error(EINVAL);
 	if (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		return input_error(EINVAL);
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && !addr)
+		return input_error(EINVAL);
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		if (!pd || pd->context != public->context || HV_CHECK(pd))
 			return input_error(EINVAL);

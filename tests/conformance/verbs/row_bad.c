@@ -216,6 +216,10 @@ static void regions(struct ct *ct)
 	/* libibverbs finds these out: the region stays what it was */
 	CT_EQ(ct, ibv_rereg_mr(e.mr, 0, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	CT_EQ(ct, ibv_rereg_mr(e.mr, 1 << 10, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	errno = 0;
+	CT_EQ(ct, ibv_rereg_mr(e.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, 64, 0),
+	      IBV_REREG_MR_ERR_INPUT);
+	CT_EQ(ct, errno, EINVAL);
 	CT_EQ(ct, ibv_rereg_mr(e.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, e.buf, 0, 0),
 	      IBV_REREG_MR_ERR_INPUT);
 	CT_TRUE(ct, ibv_rereg_mr(e.mr, IBV_REREG_MR_CHANGE_PD, o.pd, NULL, 0, 0) != 0);

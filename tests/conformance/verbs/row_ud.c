@@ -275,6 +275,7 @@ static void header_says(struct ct *ct)
 		}
 		VT_OK(ct, ibv_init_ah_from_wc(e.context, 1, &wc, (struct ibv_grh *)e.buf, &back));
 		CT_EQ(ct, back.grh.traffic_class, 0xb8);
+		CT_EQ(ct, back.grh.hop_limit, 33);
 	} else {
 		struct ibv_sge sge = vt_sge(&e, 0, 8);
 		struct ibv_send_wr wr = vt_wr(&e, IBV_WR_SEND, &sge, 1);

@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 		else if (c == 'l')
 			ct_list_all(all.speed);
 		else
-			optind = argc + 1;
+			conf.scale = 0; /* see below */
 	}
 	if (optind == argc && conf.scale > 0)
 		return ct_run_all(&all, &conf);

@@ -9,7 +9,7 @@
 #include "engine/test/test_qp.h"
 #include "engine/xfer/xfer.h"
 
-#include "transport/vm_seam.h"
+#include "transport/stopped.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -23,15 +23,12 @@
 
 #define LONG (64u << 20)
 #define KEY 77
-#define THEIRS 0xa5 /* what they write */
-#define OURS 0x5a   /* what is there when it is the program's again */
 
 /* Both processes see it. */
 struct shared {
 	struct sockaddr_storage names[2]; /* of their endpoint, of ours */
 	atomic_int named[2];
-	atomic_bool over; /* they may end */
-	uint64_t at, len; /* the copy that they are in the middle of; published by the stop */
+	struct stopped stopped;
 };
 
 struct scene;
@@ -59,20 +56,6 @@ static struct scene {
 } scene;
 
 /* ---- they -------------------------------------------------------------------------------------------------------------------- */
-
-static void stop(void *arg)
-{
-	struct shared *sh = arg;
-	const struct vm_call *c = &vm_seam.last;
-
-	if (c->out != scene.kind->writes || c->far[0].iov_len < 4096) {
-		vm_seam.before = stop; /* that was a look at who is there */
-		return;
-	}
-	sh->at = (uintptr_t)c->far[0].iov_base;
-	sh->len = c->far[0].iov_len;
-	raise(SIGSTOP);
-}
 
 static void they_post(struct side *s, void *buf)
 {
@@ -134,14 +117,13 @@ static void they(void)
 	side_open(&s);
 	name_ours(&s, 0);
 	find_other(&s, 0);
-	vm_seam.before = stop;
-	vm_seam.arg = scene.sh;
+	stopped_wait(&scene.sh->stopped);
 	they_post(&s, buf);
-	while (!atomic_load(&scene.sh->over)) {
+	while (!atomic_load(&scene.sh->stopped.over)) {
 		hd_node_poll(s.node);
 		while (hd_cq_peek(s.cq)) {
 			hd_cq_pop(s.cq);
-			if (!scene.sh->len)
+			if (!scene.sh->stopped.len)
 				they_post(&s, buf);
 		}
 	}
@@ -168,9 +150,7 @@ static void post(void)
 /* Until they are stopped; what has ended before that is done anew. */
 static void get_stopped(void)
 {
-	int status;
-
-	while (waitpid(scene.pid, &status, WNOHANG | WUNTRACED) != scene.pid) {
+	while (!stopped_is(&scene.sh->stopped, scene.pid, scene.memory, LONG)) {
 		const struct hd_cqe *e;
 
 		hd_node_lock(scene.s.node);
@@ -184,9 +164,6 @@ static void get_stopped(void)
 		if (e)
 			post();
 	}
-	assert_true(WIFSTOPPED(status));
-	assert_in_range(scene.sh->at, (uintptr_t)scene.memory,
-			(uintptr_t)scene.memory + LONG - scene.sh->len);
 }
 
 static void region_open(void)
@@ -208,6 +185,7 @@ static void scene_open(const struct kind *kind)
 	scene.kind = kind;
 	scene.sh = mmap(NULL, sizeof(*scene.sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(scene.sh, MAP_FAILED);
+	scene.sh->stopped.writes = kind->writes;
 	scene.pid = fork();
 	assert_true(scene.pid >= 0);
 	if (!scene.pid)
@@ -222,15 +200,10 @@ static void scene_open(const struct kind *kind)
 	get_stopped();
 }
 
-static bool is_all(const unsigned char *at, size_t len, unsigned char byte)
-{
-	return at[0] == byte && !memcmp(at, at + 1, len - 1);
-}
-
 /* It is the program's again, and all that they were in the middle of is over. */
 static void ours_again(void)
 {
-	scene.written = is_all((const unsigned char *)(uintptr_t)scene.sh->at, scene.sh->len, THEIRS);
+	scene.written = stopped_has_written(&scene.sh->stopped);
 	memset(scene.memory, OURS, LONG);
 }
 
@@ -244,14 +217,6 @@ static void *closes(void *arg)
 	atomic_store(&scene.closed, true);
 	hd_node_unlock(scene.s.node);
 	return NULL;
-}
-
-/* Where the node's lock is held until they go on, they have to. */
-static volatile sig_atomic_t rescued;
-static void rescue(int sig)
-{
-	rescued = 1;
-	kill(scene.pid, SIGCONT);
 }
 
 /* Other calls of the program's, which take as long as ever. */
@@ -274,12 +239,7 @@ static void others_go_on(int calls)
 /* They are told to end, and have done all that they were in the middle of. */
 static void scene_close(void)
 {
-	int status;
-
-	kill(scene.pid, SIGCONT);
-	atomic_store(&scene.sh->over, true);
-	assert_int_equal(waitpid(scene.pid, &status, 0), scene.pid);
-	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+	stopped_end(&scene.sh->stopped, scene.pid);
 	assert_true(is_all(scene.memory, LONG, OURS));
 	hd_node_lock(scene.s.node);
 	if (scene.mr)
@@ -321,9 +281,7 @@ static pthread_t begin(const struct kind *kind)
 	pthread_t thread;
 
 	scene_open(kind);
-	rescued = 0;
-	signal(SIGALRM, rescue);
-	alarm(PATIENCE / HD_NS_PER_S);
+	rescue_after(scene.pid, PATIENCE / HD_NS_PER_S);
 	assert_int_equal(pthread_create(&thread, NULL, closes, NULL), 0);
 	return thread;
 }

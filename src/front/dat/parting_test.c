@@ -7,34 +7,30 @@
 #include "front/dat/connect.h"
 
 #include "base/clock.h"
-#include "transport/vm_seam.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
+
+#include "transport/stopped.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define PATIENCE_S 30
 #define LONG (64u << 20)
-#define THEIRS 0xa5 /* what they write */
-#define OURS 0x5a   /* what is there when it is the program's again */
 
 /* Both processes see it. */
 struct shared {
+	struct stopped stopped;
 	bool writes; /* they write to our region, and send no messages */
 	DAT_RMR_TRIPLET ours;
 	atomic_ulong qualifier; /* published last */
-	atomic_bool over;	/* they may end */
-	uint64_t at, len;	/* the copy that they are in the middle of; published by the stop */
 };
 
 struct party {
@@ -95,19 +91,6 @@ static DAT_EVENT event(DAT_EVD_HANDLE evd)
 
 /* ---- they -------------------------------------------------------------------------------------------------------------------- */
 
-static void stop(void *arg)
-{
-	const struct vm_call *c = &vm_seam.last;
-
-	if (!c->out || c->far[0].iov_len < 4096) {
-		vm_seam.before = stop; /* that was a look at who is there */
-		return;
-	}
-	shared->at = (uintptr_t)c->far[0].iov_base;
-	shared->len = c->far[0].iov_len;
-	raise(SIGSTOP);
-}
-
 static void they_post(struct party *p)
 {
 	const DAT_DTO_COOKIE cookie = { 0 };
@@ -133,10 +116,10 @@ static void they(void)
 			   DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
 	if (event(p.connections).event_number != DAT_CONNECTION_EVENT_ESTABLISHED)
 		_exit(1);
-	vm_seam.before = stop;
+	stopped_wait(&shared->stopped);
 	they_post(&p);
-	while (!atomic_load(&shared->over))
-		if (!hu_evd_dequeue(p.dtos, &e) && !shared->len)
+	while (!atomic_load(&shared->stopped.over))
+		if (!hu_evd_dequeue(p.dtos, &e) && !shared->stopped.len)
 			they_post(&p);
 	_exit(0);
 }
@@ -170,20 +153,12 @@ static void meet(struct party *p)
 static void get_stopped(struct party *p)
 {
 	DAT_EVENT e;
-	int status;
 
-	while (waitpid(they_are, &status, WNOHANG | WUNTRACED) != they_are)
+	while (!stopped_is(&shared->stopped, they_are, p->memory, LONG))
 		if (!hu_evd_dequeue(p->dtos, &e)) {
 			assert_int_equal(e.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
 			post(p);
 		}
-	assert_true(WIFSTOPPED(status));
-	assert_in_range(shared->at, (uintptr_t)p->memory, (uintptr_t)p->memory + LONG - shared->len);
-}
-
-static bool is_all(const unsigned char *at, size_t len, unsigned char byte)
-{
-	return at[0] == byte && !memcmp(at, at + 1, len - 1);
 }
 
 static DAT_EP_STATE ep_state(const struct party *p)
@@ -194,20 +169,13 @@ static DAT_EP_STATE ep_state(const struct party *p)
 	return state;
 }
 
-/* Where a call waits until they go on, they have to. */
-static volatile sig_atomic_t rescued;
-static void rescue(int sig)
-{
-	rescued = 1;
-	kill(they_are, SIGCONT);
-}
-
 static void scene_open(struct party *p, bool writes)
 {
 	setenv("HEDDLE_TRANSPORT", "shm", 1);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(shared, MAP_FAILED);
 	shared->writes = writes;
+	shared->stopped.writes = true;
 	they_are = fork();
 	assert_true(they_are >= 0);
 	if (!they_are)
@@ -216,20 +184,12 @@ static void scene_open(struct party *p, bool writes)
 	party_open(p);
 	meet(p);
 	get_stopped(p);
-	rescued = 0;
-	signal(SIGALRM, rescue);
-	alarm(PATIENCE_S);
+	rescue_after(they_are, PATIENCE_S);
 }
 
 static void scene_close(struct party *p)
 {
-	int status;
-
-	alarm(0);
-	kill(they_are, SIGCONT);
-	atomic_store(&shared->over, true);
-	assert_int_equal(waitpid(they_are, &status, 0), they_are);
-	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+	stopped_end(&shared->stopped, they_are);
 	if (p->ia)
 		must(hu_ia_close(p->ia, DAT_CLOSE_ABRUPT_FLAG));
 	munmap(shared, sizeof(*shared));
@@ -257,11 +217,11 @@ static void parting_waits_for_who_copies(void **state)
 	assert_int_equal(ep_state(&p), DAT_EP_STATE_DISCONNECTED);
 	assert_false(hu_evd_dequeue(p.dtos, &e));
 	assert_int_equal(e.event_data.dto_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
-	assert_true(is_all((void *)(uintptr_t)shared->at, shared->len, THEIRS));
+	assert_true(stopped_has_written(&shared->stopped));
 	memset(p.memory, OURS, LONG);
 	must(hu_ep_reset(p.ep));
 	assert_int_equal(ep_state(&p), DAT_EP_STATE_UNCONNECTED);
-	atomic_store(&shared->over, true);
+	atomic_store(&shared->stopped.over, true);
 	assert_int_equal(waitid(P_PID, (id_t)they_are, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
 	assert_true(is_all(p.memory, LONG, OURS));
 	scene_close(&p);
@@ -273,7 +233,7 @@ static void *frees(void *arg)
 	struct party *p = arg;
 
 	must(hu_ep_free(p->ep));
-	return is_all((void *)(uintptr_t)shared->at, shared->len, THEIRS) ? p : NULL;
+	return stopped_has_written(&shared->stopped) ? p : NULL;
 }
 
 static void freeing_waits_for_who_copies(void **state)
@@ -302,7 +262,7 @@ static void *closes(void *arg)
 	bool written;
 
 	must(hu_ia_close(p->ia, DAT_CLOSE_ABRUPT_FLAG));
-	written = is_all((void *)(uintptr_t)shared->at, shared->len, THEIRS);
+	written = stopped_has_written(&shared->stopped);
 	memset(p->memory, OURS, LONG);
 	atomic_store(&closed, true);
 	return written ? p : NULL;
@@ -325,7 +285,7 @@ static void closing_waits_for_who_copies(void **state)
 		kill(they_are, SIGCONT);
 		pthread_join(thread, &written);
 		assert_non_null(written);
-		atomic_store(&shared->over, true);
+		atomic_store(&shared->stopped.over, true);
 		assert_int_equal(waitid(P_PID, (id_t)they_are, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
 		assert_true(is_all(p.memory, LONG, OURS));
 		p.ia = NULL;

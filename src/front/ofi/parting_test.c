@@ -12,31 +12,23 @@
 
 #include "base/clock.h"
 #include "front/ofi/ofi.h"
-#include "transport/vm_seam.h"
+#include "transport/stopped.h"
 
 #include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define PATIENCE_S 30
 #define LONG (64u << 20)
-#define THEIRS 0xa5 /* what they write */
-#define OURS 0x5a   /* what is there when it is the program's again */
-#define BITS 1	    /* of receive contexts */
+#define BITS 1 /* of receive contexts */
 #define TAG 7
 
 /* Both processes see it. */
 struct shared {
+	struct stopped stopped;
 	char name[64];	   /* of ours */
 	atomic_bool named; /* published last */
-	atomic_bool over;  /* they may end */
-	uint64_t at, len;  /* the copy that they are in the middle of; published by the stop */
 };
 
 enum kind {
@@ -102,19 +94,6 @@ static bool completed(struct party *p)
 
 /* ---- they -------------------------------------------------------------------------------------------------------------------- */
 
-static void stop(void *arg)
-{
-	const struct vm_call *c = &vm_seam.last;
-
-	if (!c->out || c->far[0].iov_len < 4096) {
-		vm_seam.before = stop; /* that was a look at who is there */
-		return;
-	}
-	shared->at = (uintptr_t)c->far[0].iov_base;
-	shared->len = c->far[0].iov_len;
-	raise(SIGSTOP);
-}
-
 /* They send again and again, until they have been stopped. */
 static void they(void)
 {
@@ -133,8 +112,9 @@ static void they(void)
 	if (fi_av_insert(p.av, shared->name, 1, &to, 0, NULL) != 1)
 		_exit(1);
 	to = fi_rx_addr(to, 0, BITS);
-	vm_seam.before = stop;
-	for (bool due = true; !atomic_load(&shared->over); due |= completed(&p) && !shared->len)
+	stopped_wait(&shared->stopped);
+	for (bool due = true; !atomic_load(&shared->stopped.over);
+	     due |= completed(&p) && !shared->stopped.len)
 		if (due)
 			due = fi_tsend(p.ep, p.memory, LONG, NULL, to, TAG, NULL) != 0;
 	_exit(0);
@@ -171,25 +151,6 @@ static void open_usual(struct party *p)
 	must(fi_enable(p->ep));
 }
 
-static void get_stopped(struct party *p)
-{
-	int status;
-
-	while (waitpid(they_are, &status, WNOHANG | WUNTRACED) != they_are)
-		if (completed(p))
-			post(p);
-	assert_true(WIFSTOPPED(status));
-	assert_in_range(shared->at, (uintptr_t)p->memory, (uintptr_t)p->memory + LONG - shared->len);
-}
-
-/* Where a call waits until they go on, they have to. */
-static volatile sig_atomic_t rescued;
-static void rescue(int sig)
-{
-	rescued = 1;
-	kill(they_are, SIGCONT);
-}
-
 static void scene_open(struct party *p, enum kind kind)
 {
 	size_t len = sizeof(shared->name);
@@ -197,6 +158,7 @@ static void scene_open(struct party *p, enum kind kind)
 	setenv("HEDDLE_TRANSPORT", "shm", 1);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(shared, MAP_FAILED);
+	shared->stopped.writes = true;
 	they_are = fork();
 	assert_true(they_are >= 0);
 	if (!they_are)
@@ -210,15 +172,10 @@ static void scene_open(struct party *p, enum kind kind)
 	post(p);
 	must(fi_getname(&p->ep->fid, shared->name, &len));
 	atomic_store(&shared->named, true);
-	get_stopped(p);
-	rescued = 0;
-	signal(SIGALRM, rescue);
-	alarm(PATIENCE_S);
-}
-
-static bool is_all(const unsigned char *at, size_t len, unsigned char byte)
-{
-	return at[0] == byte && !memcmp(at, at + 1, len - 1);
+	while (!stopped_is(&shared->stopped, they_are, p->memory, LONG))
+		if (completed(p))
+			post(p);
+	rescue_after(they_are, PATIENCE_S);
 }
 
 static atomic_bool closed;
@@ -230,7 +187,7 @@ static void *closes(void *arg)
 	if (p->kind == SHARED)
 		must(fi_close(&p->ep->fid));
 	must(fi_close(&p->from->fid));
-	written = is_all((void *)(uintptr_t)shared->at, shared->len, THEIRS);
+	written = stopped_has_written(&shared->stopped);
 	memset(p->memory, OURS, LONG);
 	atomic_store(&closed, true);
 	return written ? p : NULL;
@@ -238,12 +195,7 @@ static void *closes(void *arg)
 
 static void scene_close(struct party *p)
 {
-	int status;
-
-	alarm(0);
-	atomic_store(&shared->over, true);
-	assert_int_equal(waitpid(they_are, &status, 0), they_are);
-	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+	stopped_end(&shared->stopped, they_are);
 	assert_true(is_all(p->memory, LONG, OURS));
 	if (p->kind == SCALABLE)
 		must(fi_close(&p->ep->fid));

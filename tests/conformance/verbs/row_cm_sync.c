@@ -218,6 +218,7 @@ static void brought_along(struct ct *ct)
 		CMT_OK(ct, rdma_reject(id, NULL, 0));
 		rdma_destroy_ep(id);
 		rdma_destroy_ep(listening);
+		ct_sync(ct, NULL); /* who ends with bad luck may take the rejection along */
 		return;
 	}
 	learn_port(ct, port);
@@ -237,6 +238,7 @@ static void brought_along(struct ct *ct)
 	CMT_ERR(ct, rdma_connect(id, &p), EINVAL);
 	p.private_data_len = 6;
 	CMT_ERR(ct, rdma_connect(id, &p), ECONNREFUSED);
+	ct_sync(ct, NULL);
 	rdma_destroy_ep(id);
 }
 

@@ -5,6 +5,7 @@
 #define HD_BASE_SOCKADDR_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <sys/socket.h>
 
 /* hd_sockaddr_size: bytes of a struct sockaddr_in or sockaddr_in6; 0: another family. */
@@ -18,6 +19,14 @@ static inline socklen_t hd_sockaddr_size(const struct sockaddr *addr)
 	default:
 		return 0;
 	}
+}
+
+/* hd_sockaddr_is_any: a wildcard, of either family. */
+static inline bool hd_sockaddr_is_any(const struct sockaddr *addr)
+{
+	if (addr->sa_family == AF_INET)
+		return ((const struct sockaddr_in *)(const void *)addr)->sin_addr.s_addr == htonl(INADDR_ANY);
+	return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include "engine/name/name.h"
 
 #include "base/config.h"
+#include "base/sockaddr.h"
 #include "base/socket.h"
 
 #include <errno.h>
@@ -96,7 +97,7 @@ static void space_address_text(const struct sockaddr *sa, char text[40])
 /* The family that a service is called by alone, or AF_UNSPEC. */
 static int only_family(const struct hd_service_attr *attr)
 {
-	return !attr->bind || hd_addr_is_any(attr->bind) ? attr->family : attr->bind->sa_family;
+	return !attr->bind || hd_sockaddr_is_any(attr->bind) ? attr->family : attr->bind->sa_family;
 }
 
 static const char *any_text(int family)
@@ -134,7 +135,7 @@ static bool claimed_everywhere(const struct hd_service_attr *attr, int family, b
 
 int hd_space_claim(const struct hd_node *node, const struct hd_service_attr *attr, int *claim)
 {
-	bool all = !attr->bind || hd_addr_is_any(attr->bind);
+	bool all = !attr->bind || hd_sockaddr_is_any(attr->bind);
 	int rc, family = only_family(attr);
 	char text[40];
 

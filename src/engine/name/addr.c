@@ -146,13 +146,6 @@ void hd_addr_set_port(struct sockaddr_storage *sa, uint16_t port)
 		((struct sockaddr_in6 *)sa)->sin6_port = htons(port);
 }
 
-bool hd_addr_is_any(const struct sockaddr *sa)
-{
-	if (sa->sa_family == AF_INET)
-		return ((const struct sockaddr_in *)sa)->sin_addr.s_addr == htonl(INADDR_ANY);
-	return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)sa)->sin6_addr);
-}
-
 bool hd_addr_is_zero(const uint8_t addr[16])
 {
 	static const uint8_t zero[16];

@@ -41,7 +41,7 @@ static uint16_t get_port(const struct sockaddr *sa)
 static void place_wanted(const struct sockaddr *bind, struct sockaddr_storage *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (!bind || hd_addr_is_any(bind))
+	if (!bind || hd_sockaddr_is_any(bind))
 		return;
 	out->ss_family = bind->sa_family; /* an unknown one is refused by whoever listens */
 	memcpy(out, bind, hd_sockaddr_size(bind));
@@ -87,7 +87,7 @@ static int bound_port_listen_at(struct hd_bound_port *bound, const struct sockad
 		hd_addr_set_port(&l->addr, tcp_port);
 		rc = port->transport->listen(port, l);
 		if (rc == -EAFNOSUPPORT && at[i].ss_family == AF_INET6 &&
-		    hd_addr_is_any((const void *)&at[i])) {
+		    hd_sockaddr_is_any((const void *)&at[i])) {
 			memset(&l->addr, 0, sizeof(l->addr)); /* a host without IPv6 */
 			l->addr.ss_family = AF_INET;
 			hd_addr_set_port(&l->addr, tcp_port);

@@ -44,7 +44,6 @@ void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storag
 const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size); /* "10.0.0.1 port 4000" */
 bool hd_addr_is_zero(const uint8_t addr[16]);
 void hd_addr_set_port(struct sockaddr_storage *sa, uint16_t port);
-bool hd_addr_is_any(const struct sockaddr *sa); /* a wildcard, of either family */
 bool hd_addr_is_loopback(const uint8_t addr[16]);
 bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16]);
 

@@ -5,7 +5,6 @@
 #include "front/ofi/mc.h"
 #include "front/ofi/stubs.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 
 /* ---- names --------------------------------------------------------------------------------------------- */
@@ -38,9 +37,7 @@ static const struct sockaddr *name_given(const struct hd_fi_ep *ep)
 		return &ep->connected.called.sa;
 	if (ep->ep || !ep->attr.has_addr || !own->in.sin_port) /* the port of IPv6 stands at the same place */
 		return NULL;
-	if (own->sa.sa_family == AF_INET)
-		return own->in.sin_addr.s_addr == htonl(INADDR_ANY) ? NULL : &own->sa;
-	return IN6_IS_ADDR_UNSPECIFIED(&own->in6.sin6_addr) ? NULL : &own->sa;
+	return hd_sockaddr_is_any(&own->sa) ? NULL : &own->sa;
 }
 
 /* Else it is the port that the endpoint listens on, or that its passive one did: there is none before fi_enable. */

@@ -224,7 +224,7 @@ DAT_RETURN hu_cno_query(DAT_CNO_HANDLE handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	if (!param)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	*param = (DAT_CNO_PARAM){ .ia_handle = cno->o.ia, .proxy_type = cno->proxy };
+	*param = (DAT_CNO_PARAM){ .ia_handle = hu_ia_handle(cno->o.ia), .proxy_type = cno->proxy };
 	if (cno->proxy == DAT_PROXY_TYPE_FD)
 		param->proxy.fd = hd_channel_fd(cno->channel);
 	else if (cno->proxy == DAT_PROXY_TYPE_AGENT)

@@ -86,7 +86,8 @@ DAT_RETURN hu_csp_query(DAT_CSP_HANDLE handle, DAT_CSP_PARAM_MASK mask, DAT_CSP_
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	if (!param)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	*param = (DAT_CSP_PARAM){ sp->o.ia, &sp->comm, (DAT_IA_ADDRESS_PTR)&sp->address, sp->evd };
+	*param = (DAT_CSP_PARAM){ hu_ia_handle(sp->o.ia), &sp->comm, (DAT_IA_ADDRESS_PTR)&sp->address,
+				  sp->evd };
 	return DAT_SUCCESS;
 }
 

@@ -173,6 +173,9 @@ static inline void hu_leave(struct hu_ia *ia)
 void *hu_begin(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub, DAT_RETURN *rc);
 #define HU_DEAD hu_error(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE)
 
+/* hu_ia_handle: the IA as its program knows it, by libdat2's handle; our own where it was not opened by dat_ia_open. */
+DAT_IA_HANDLE hu_ia_handle(struct hu_ia *ia);
+
 /* hu_waiters_add: one thread more that waits for events, or (by -1) less. Without the lock. */
 void hu_waiters_add(struct hu_ia *ia, int by);
 

@@ -50,7 +50,7 @@ DAT_RETURN hu_ep_query(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARA
 	if (!ep)
 		return rc;
 	called = ep->remote.ss_family != 0;
-	*param = (DAT_EP_PARAM){ .ia_handle = ep->o.ia,
+	*param = (DAT_EP_PARAM){ .ia_handle = hu_ia_handle(ep->o.ia),
 				 .ep_state = ep->state,
 				 .comm = { .domain = ep->o.ia->addr.ss_family, .type = SOCK_STREAM },
 				 .local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ep->o.ia->addr,

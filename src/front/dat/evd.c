@@ -212,7 +212,7 @@ DAT_RETURN hu_evd_query(DAT_EVD_HANDLE handle, DAT_EVD_PARAM_MASK mask, DAT_EVD_
 	if (!evd)
 		return rc;
 	*param = (DAT_EVD_PARAM){
-		.ia_handle = evd->o.ia,
+		.ia_handle = hu_ia_handle(evd->o.ia),
 		.evd_qlen = evd->qlen,
 		.evd_state =
 			(DAT_EVD_STATE)((evd->disabled ? DAT_EVD_STATE_DISABLED : DAT_EVD_STATE_ENABLED) |

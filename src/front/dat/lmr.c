@@ -99,8 +99,7 @@ DAT_RETURN hu_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_REG
 			 DAT_VADDR *registered_address)
 {
 	struct hu_ia *ia = ia_handle;
-	DAT_LMR_PARAM param = { .ia_handle = ia,
-				.mem_type = mem_type,
+	DAT_LMR_PARAM param = { .mem_type = mem_type,
 				.region_desc = region,
 				.length = length,
 				.pz_handle = pz_handle,
@@ -153,6 +152,7 @@ DAT_RETURN hu_lmr_query(DAT_LMR_HANDLE handle, DAT_LMR_PARAM_MASK mask, DAT_LMR_
 	if (!param)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	*param = lmr->param;
+	param->ia_handle = hu_ia_handle(lmr->o.ia);
 	return DAT_SUCCESS;
 }
 

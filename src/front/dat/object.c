@@ -50,6 +50,16 @@ void *hu_begin(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub, 
 	return hu_unlikely(*rc) ? NULL : o;
 }
 
+/* libdat2 exports it for providers, without a header: from the program's handle to ours, or from ours to the program's. */
+DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE *out);
+
+DAT_IA_HANDLE hu_ia_handle(struct hu_ia *ia)
+{
+	DAT_IA_HANDLE theirs;
+
+	return dats_get_ia_handle(ia, &theirs) ? (DAT_IA_HANDLE)ia : theirs;
+}
+
 void hu_waiters_add(struct hu_ia *ia, int by)
 {
 	pthread_mutex_lock(&ia->mutex);

@@ -34,7 +34,7 @@ DAT_RETURN hu_pz_query(DAT_PZ_HANDLE handle, DAT_PZ_PARAM_MASK mask, DAT_PZ_PARA
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	if (!param)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	param->ia_handle = pz->o.ia;
+	param->ia_handle = hu_ia_handle(pz->o.ia);
 	return DAT_SUCCESS;
 }
 

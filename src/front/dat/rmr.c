@@ -32,8 +32,7 @@ static DAT_RETURN rmr_create(DAT_PZ_HANDLE handle, bool single, DAT_RMR_HANDLE *
 		hd_window_own(rmr->mr, rmr);
 		rmr->pz = pz;
 		pz->o.users++;
-		rmr->param = (DAT_RMR_PARAM){ .ia_handle = ia,
-					      .pz_handle = pz,
+		rmr->param = (DAT_RMR_PARAM){ .pz_handle = pz,
 					      .rmr_context = (DAT_RMR_CONTEXT)hd_mr_key(rmr->mr),
 					      .rmr_scope = single ? DAT_RMR_SCOPE_EP : DAT_RMR_SCOPE_PZ };
 	} else if (rmr) {
@@ -68,6 +67,7 @@ DAT_RETURN hu_rmr_query(DAT_RMR_HANDLE handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_
 	if (!param)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	*param = rmr->param;
+	param->ia_handle = hu_ia_handle(rmr->o.ia);
 	return DAT_SUCCESS;
 }
 

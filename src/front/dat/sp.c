@@ -160,7 +160,7 @@ DAT_RETURN hu_psp_query(DAT_PSP_HANDLE handle, DAT_PSP_PARAM_MASK mask, DAT_PSP_
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	if (!param)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	*param = (DAT_PSP_PARAM){ sp->o.ia, sp->qualifier, sp->evd, sp->flags };
+	*param = (DAT_PSP_PARAM){ hu_ia_handle(sp->o.ia), sp->qualifier, sp->evd, sp->flags };
 	return DAT_SUCCESS;
 }
 
@@ -240,7 +240,7 @@ DAT_RETURN hu_rsp_query(DAT_RSP_HANDLE handle, DAT_RSP_PARAM_MASK mask, DAT_RSP_
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	if (!param)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	*param = (DAT_RSP_PARAM){ sp->o.ia, sp->qualifier, sp->evd, sp->ep };
+	*param = (DAT_RSP_PARAM){ hu_ia_handle(sp->o.ia), sp->qualifier, sp->evd, sp->ep };
 	return DAT_SUCCESS;
 }
 

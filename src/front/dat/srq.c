@@ -128,7 +128,7 @@ DAT_RETURN hu_srq_query(DAT_SRQ_HANDLE handle, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_
 	if (!srq)
 		return rc;
 	available = (DAT_COUNT)hd_ep_posted(srq->poster);
-	*param = (DAT_SRQ_PARAM){ .ia_handle = srq->o.ia,
+	*param = (DAT_SRQ_PARAM){ .ia_handle = hu_ia_handle(srq->o.ia),
 				  .srq_state = DAT_SRQ_STATE_OPERATIONAL,
 				  .pz_handle = srq->pz,
 				  .max_recv_dtos = srq->attr.max_recv_dtos,

@@ -33,6 +33,17 @@ void dt_sleep(int ms)
 
 /* ---- objects --------------------------------------------------------------------------------------------------------------------- */
 
+/* libdat2's own, either way; in none of its headers. */
+DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE *out);
+
+DAT_IA_HANDLE dt_own(const struct dt *d)
+{
+	DAT_IA_HANDLE own = DAT_HANDLE_NULL;
+
+	DT_OK(d->ct, dats_get_ia_handle(d->ia, &own));
+	return own;
+}
+
 DAT_EVD_HANDLE dt_evd(struct dt *d, DAT_COUNT qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags)
 {
 	DAT_EVD_HANDLE evd;

@@ -51,8 +51,9 @@ struct dt_pair {
 	struct dt a, b;
 };
 
-/* What libdat2 has no function for, though the table has a slot. */
+/* What libdat2 has no function for, though the table has a slot; it takes the provider's own handle of the adapter: dt_own. */
 #define DT_VIA(handle) (*(DAT_PROVIDER **)(handle))
+DAT_IA_HANDLE dt_own(const struct dt *d);
 
 /* ---- objects --------------------------------------------------------------------------------------------------------------------- */
 

@@ -7,15 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Their functions are found in the provider's table alone, and take its own handle of the adapter. */
-static DAT_IA_HANDLE own(struct dt *d)
-{
-	DAT_PZ_PARAM param;
-
-	DT_OK(d->ct, dat_pz_query(d->pz, DAT_PZ_FIELD_ALL, &param));
-	return param.ia_handle;
-}
-
 static struct sockaddr_in address(const struct dt *d, uint16_t port)
 {
 	struct sockaddr_in sin;
@@ -25,9 +16,11 @@ static struct sockaddr_in address(const struct dt *d, uint16_t port)
 	return sin;
 }
 
+/* Their functions are found in the provider's table alone. */
 static DAT_RETURN create(struct dt *d, const DAT_COMM *comm, struct sockaddr_in *at, DAT_CSP_HANDLE *csp)
 {
-	return DT_VIA(d->pz)->csp_create_func(own(d), (DAT_COMM *)comm, (DAT_IA_ADDRESS_PTR)at, d->cr, csp);
+	return DT_VIA(d->pz)->csp_create_func(dt_own(d), (DAT_COMM *)comm, (DAT_IA_ADDRESS_PTR)at, d->cr,
+					      csp);
 }
 
 static const DAT_COMM stream = { AF_INET, SOCK_STREAM, 0 };
@@ -38,7 +31,7 @@ static uint16_t port_of(struct dt *d, DAT_CSP_HANDLE csp)
 	DAT_CSP_PARAM param;
 
 	DT_OK(d->ct, DT_VIA(csp)->csp_query_func(csp, DAT_CSP_FIELD_ALL, &param));
-	CT_TRUE(d->ct, param.evd_handle == d->cr && param.ia_handle == own(d));
+	CT_TRUE(d->ct, param.evd_handle == d->cr && param.ia_handle == d->ia);
 	CT_EQ(d->ct, param.comm->domain, AF_INET);
 	CT_EQ(d->ct, param.comm->type, SOCK_STREAM);
 	CT_EQ(d->ct, param.address_ptr->sa_family, AF_INET);
@@ -136,8 +129,8 @@ static void errors(struct ct *ct)
 	DT_TYPE(ct, create(&d, &stream, NULL, &csp), DAT_INVALID_PARAMETER);
 	DT_TYPE(ct, create(&d, &stream, &at, NULL), DAT_INVALID_PARAMETER);
 	DT_TYPE(ct,
-		DT_VIA(d.pz)->csp_create_func(own(&d), (DAT_COMM *)&stream, (DAT_IA_ADDRESS_PTR)&at, d.recv,
-					      &csp),
+		DT_VIA(d.pz)->csp_create_func(dt_own(&d), (DAT_COMM *)&stream, (DAT_IA_ADDRESS_PTR)&at,
+					      d.recv, &csp),
 		DAT_INVALID_HANDLE);
 	at.sin_addr.s_addr = htonl(0x08080808); /* not ours */
 	DT_TYPE(ct, create(&d, &stream, &at, &csp), DAT_CONN_QUAL_UNAVAILABLE);

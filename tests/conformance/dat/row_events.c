@@ -92,15 +92,12 @@ static void notification(struct ct *ct)
 	DAT_EVD_HANDLE evd[2], who;
 	DAT_CNO_HANDLE cno;
 	DAT_CNO_PARAM param;
-	DAT_PZ_PARAM pz;
 	DAT_FD fd;
 	struct pollfd pfd = { .events = POLLIN };
 	struct dt d;
 
 	dt_open(ct, &d, NULL);
-	/* the provider knows the adapter by another handle than libdat2 */
-	DT_OK(ct, dat_pz_query(d.pz, DAT_PZ_FIELD_ALL, &pz));
-	DT_OK(ct, DT_VIA(d.pz)->cno_fd_create_func(pz.ia_handle, &fd, &cno));
+	DT_OK(ct, DT_VIA(d.pz)->cno_fd_create_func(dt_own(&d), &fd, &cno));
 	pfd.fd = fd;
 	DT_OK(ct, dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
 	CT_TRUE(ct, param.proxy_type == DAT_PROXY_TYPE_FD && param.proxy.fd == fd);

@@ -117,8 +117,7 @@ static void open_box(struct ct *ct, struct box *b)
 	memset(b, 0, sizeof(*b));
 	dt_open(ct, &b->d, &want);
 	b->via = DT_VIA(b->d.pz);
-	DT_OK(ct, dat_pz_query(b->d.pz, DAT_PZ_FIELD_ALL, &b->out.pz));
-	b->of[IA] = b->ia = b->out.pz.ia_handle;
+	b->of[IA] = b->ia = dt_own(&b->d);
 	b->of[PZ] = b->d.pz;
 	b->of[LMR] = b->d.lmr;
 	b->of[EVD] = b->d.recv;

@@ -120,6 +120,45 @@ static void contexts(struct ct *ct)
 	free(o.d.buf);
 }
 
+/* What a query of an object says of its adapter is the handle that dat_ia_open gave, and good for calls. */
+static void adapters(struct ct *ct)
+{
+	union {
+		DAT_PSP_PARAM psp;
+		DAT_RSP_PARAM rsp;
+		DAT_EP_PARAM ep;
+		DAT_SRQ_PARAM srq;
+		DAT_RMR_PARAM rmr;
+		DAT_LMR_PARAM lmr;
+		DAT_PZ_PARAM pz;
+		DAT_EVD_PARAM evd;
+		DAT_CNO_PARAM cno;
+	} q;
+	DAT_PZ_HANDLE made;
+	struct one o;
+
+	open_all(ct, &o);
+#define NAMES(kind, handle, fields) \
+	do { \
+		DT_OK(ct, dat_##kind##_query(handle, fields, &q.kind)); \
+		CT_TRUE(ct, q.kind.ia_handle == o.d.ia); \
+	} while (0)
+	NAMES(psp, o.h[1], DAT_PSP_FIELD_ALL);
+	NAMES(rsp, o.h[2], DAT_RSP_FIELD_ALL);
+	NAMES(ep, o.h[3], DAT_EP_FIELD_ALL);
+	NAMES(srq, o.h[4], DAT_SRQ_FIELD_ALL);
+	NAMES(rmr, o.h[5], DAT_RMR_FIELD_ALL);
+	NAMES(lmr, o.h[6], DAT_LMR_FIELD_ALL);
+	NAMES(pz, o.h[7], DAT_PZ_FIELD_ALL);
+	NAMES(evd, o.h[8], DAT_EVD_FIELD_ALL);
+	NAMES(cno, o.h[9], DAT_CNO_FIELD_ALL);
+#undef NAMES
+	DT_OK(ct, dat_pz_create(q.cno.ia_handle, &made));
+	DT_OK(ct, dat_pz_free(made));
+	DT_OK(ct, dat_ia_close(o.d.ia, DAT_CLOSE_ABRUPT_FLAG));
+	free(o.d.buf);
+}
+
 /* Gracefully, an adapter is closed when the last of them has gone, and not before, whichever that is. */
 static void graceful(struct ct *ct)
 {
@@ -239,6 +278,7 @@ static void order(struct ct *ct)
 
 const struct ct_case dt_object[] = {
 	{ "D8", "objects' contexts", { contexts } },
+	{ "D8", "objects name their adapter", { adapters } },
 	{ "D8", "objects closed gracefully", { graceful } },
 	{ "D8", "objects in use", { in_use } },
 	{ "D8", "errors shared", { shared_errors } },

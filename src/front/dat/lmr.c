@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Local memory regions: dat_lmr_create and the others, and what segments of operations are checked by. */
+#include "base/mapping.h"
 #include "front/dat/dat_front.h"
 
 #include <dat2/dat_ib_extensions.h>
@@ -47,6 +48,17 @@ static DAT_RETURN find_memory(DAT_LMR_PARAM *p, struct hu_lmr **twin, void **at)
 	default:
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	}
+}
+
+/* What is not there: providers over verbs say the same of EFAULT. A region may be of nothing. */
+static DAT_RETURN check_memory(const DAT_LMR_PARAM *p, const void *at)
+{
+	if ((uintptr_t)at + p->length < (uintptr_t)at)
+		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	if (!hd_is_mapped(at, p->length) ||
+	    (p->mem_priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG && hd_is_read_only(at, p->length)))
+		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	return DAT_SUCCESS;
 }
 
 const char hu_gone[1];
@@ -122,8 +134,8 @@ DAT_RETURN hu_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_REG
 	if (!hu_enter(ia))
 		return HU_DEAD;
 	rc = find_memory(&param, &twin, &at);
-	if (!rc && (!param.length || (uintptr_t)at + param.length < (uintptr_t)at))
-		rc = hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	if (!rc)
+		rc = check_memory(&param, at);
 	if (!rc)
 		rc = lmr_make(ia, &param, at, twin, &lmr);
 	hu_leave(ia);

@@ -165,7 +165,8 @@ static DAT_RETURN bind_window(struct hu_ep *ep, const struct binding *b, DAT_RMR
 	b->rmr->param.va_type = b->va_type;
 	b->rmr->param.rmr_context = (DAT_RMR_CONTEXT)args.key;
 	b->rmr->ep = ep;
-	*context = (DAT_RMR_CONTEXT)args.key;
+	if (context)
+		*context = (DAT_RMR_CONTEXT)args.key;
 	return DAT_SUCCESS;
 }
 
@@ -193,7 +194,7 @@ DAT_RETURN hu_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRI
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	if (!hu_is(ep, DAT_HANDLE_TYPE_EP) || ep->o.ia != b.rmr->o.ia)
 		return hu_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (!context)
+	if (triplet->segment_length && !context) /* of nothing, nobody needs one */
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG9);
 	if (!hu_enter(ep->o.ia))
 		return HU_DEAD;

@@ -142,10 +142,6 @@ static void region_errors(struct ct *ct)
 	dt_open(ct, &d, NULL);
 	r.for_va = d.buf;
 	DT_TYPE(ct,
-		dat_lmr_create(d.ia, DAT_MEM_TYPE_VIRTUAL, r, 0, d.pz, DT_PRIVILEGES, DAT_VA_TYPE_VA, &lmr,
-			       NULL, NULL, &len, &at),
-		DAT_INVALID_PARAMETER);
-	DT_TYPE(ct,
 		dat_lmr_create(d.ia, DAT_MEM_TYPE_VIRTUAL, r, 8, d.ia, DT_PRIVILEGES, DAT_VA_TYPE_VA, &lmr,
 			       NULL, NULL, &len, &at),
 		DAT_INVALID_HANDLE);
@@ -401,12 +397,71 @@ static void read_to_refused(struct ct *ct)
 	dt_pair_close(&p);
 }
 
+/* A region of nothing: as providers over verbs have it, it is one, for operations of no bytes. */
+static void empty(struct ct *ct)
+{
+	DAT_LMR_TRIPLET seg = { 0 }, local;
+	DAT_RMR_TRIPLET there = { 0 };
+	DAT_REGION_DESCRIPTION r;
+	DAT_LMR_HANDLE lmr;
+	DAT_VLEN len = 9;
+	struct dt_pair p;
+
+	dt_pair_open(ct, &p, NULL);
+	r.for_va = p.a.buf;
+	DT_OK(ct, dat_lmr_create(p.a.ia, DAT_MEM_TYPE_VIRTUAL, r, 0, p.a.pz, DT_PRIVILEGES, DAT_VA_TYPE_VA,
+				 &lmr, &seg.lmr_context, &there.rmr_context, &len, NULL));
+	CT_EQ(ct, len, 0);
+	seg.virtual_address = (uintptr_t)p.a.buf;
+	DT_OK(ct, dat_ep_post_rdma_write(p.a.ep, 1, &seg, dt_cookie(1), &there, DAT_COMPLETION_DEFAULT_FLAG));
+	CT_EQ(ct, dt_dto(&p.a, p.a.request, p.a.ep, 1, DAT_DTO_SUCCESS), 0);
+	seg.segment_length = 1;
+	DT_TYPE(ct, dat_ep_post_send(p.a.ep, 1, &seg, dt_cookie(2), DAT_COMPLETION_DEFAULT_FLAG),
+		DAT_INVALID_PARAMETER);
+	there.virtual_address = (uintptr_t)p.a.buf; /* nobody reads from it */
+	there.segment_length = 1;
+	local = dt_seg(&p.b, 0, 1);
+	DT_OK(ct,
+	      dat_ep_post_rdma_read(p.b.ep, 1, &local, dt_cookie(3), &there, DAT_COMPLETION_DEFAULT_FLAG));
+	dt_dto(&p.b, p.b.request, p.b.ep, 3, DAT_DTO_ERR_REMOTE_ACCESS);
+	dt_pair_ended(&p);
+	DT_OK(ct, dat_lmr_free(lmr));
+	dt_pair_close(&p);
+}
+
+/* Memory that is not there, all of it or its end, and memory that may not be written to where that is asked for. */
+static void not_there(struct ct *ct)
+{
+	DAT_REGION_DESCRIPTION r;
+	DAT_LMR_HANDLE lmr;
+	struct dt d;
+	char *at = mmap(NULL, 12288, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CT_TRUE(ct, at != MAP_FAILED && !munmap(at + 8192, 4096));
+	dt_open(ct, &d, NULL);
+	for (size_t from = 0; from <= 8192; from += 4096) {
+		r.for_va = at + from;
+		DT_TYPE(ct,
+			dat_lmr_create(d.ia, DAT_MEM_TYPE_VIRTUAL, r, 12288 - from, d.pz, DT_PRIVILEGES,
+				       DAT_VA_TYPE_VA, &lmr, NULL, NULL, NULL, NULL),
+			DAT_INSUFFICIENT_RESOURCES);
+	}
+	r.for_va = at;
+	DT_OK(ct, dat_lmr_create(d.ia, DAT_MEM_TYPE_VIRTUAL, r, 8192, d.pz, DT_PRIVILEGES, DAT_VA_TYPE_VA,
+				 &lmr, NULL, NULL, NULL, NULL));
+	DT_OK(ct, dat_lmr_free(lmr));
+	munmap(at, 8192);
+	dt_close(&d);
+}
+
 const struct ct_case dt_memory[] = {
 	{ "D8", "read and write", { read_write } },
 	{ "D8", "short read", { short_read } },
 	{ "D8", "remote access refused", { refused } },
 	{ "D8", "refused behind others", { refused_behind } },
 	{ "D8", "regions", { region_errors } },
+	{ "D8", "regions of nothing", { empty } },
+	{ "D8", "regions of what is not there", { not_there } },
 	{ "D8", "shared memory", { shared_memory } },
 	{ "D8", "windows", { windows } },
 	{ "D8", "invalidate", { invalidate } },

@@ -339,6 +339,16 @@ static void binding(struct ct *ct)
 	DT_ERR(ct, dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	DT_OK(ct, dat_rmr_free(strange));
 	DT_OK(ct, dat_pz_free(pz));
+	/* bound to nothing, it has no context that anybody needs */
+	DT_ERR(ct,
+	       dat_rmr_bind(rmr, d->lmr, &seg, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, d->ep, dt_cookie(0),
+			    DAT_COMPLETION_SUPPRESS_FLAG, NULL),
+	       DAT_INVALID_PARAMETER, DAT_INVALID_ARG9);
+	seg.segment_length = 0;
+	DT_OK(ct, dat_rmr_bind(rmr, DAT_HANDLE_NULL, &seg, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, d->ep,
+			       dt_cookie(0), DAT_COMPLETION_SUPPRESS_FLAG, NULL));
+	seg.segment_length = 64;
+	DT_OK(ct, bind_it(d, rmr, d->lmr, &seg, DAT_MEM_PRIV_ALL_FLAG, DAT_COMPLETION_SUPPRESS_FLAG));
 	DT_OK(ct, dat_rmr_free(rmr)); /* bound ones too */
 	dt_pair_close(&p);
 }

@@ -86,6 +86,9 @@ enum hd_ep_policy { /* what the fronts differ in; those of queue pairs are told 
 	HD_EP_WAS = 1 << 12,	     /* its one-sided operations do not overtake its messages */
 	HD_EP_TX_ORDERED =
 		1 << 13, /* what it sends to one endpoint completes in order: all carries HD_SEND_ORDERED */
+	HD_EP_SAR = 1 << 14, /* its messages do not overtake its reads */
+	HD_EP_RMA_WHOLE =
+		1 << 15, /* its one-sided operations find memory in their order, whatever their length */
 	HD_EP_NAMELESS =
 		1 << 16, /* nobody can call it: it only sends, or posts receives for others of its queue */
 	HD_EP_RX_SELECTIVE =

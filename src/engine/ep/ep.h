@@ -24,7 +24,8 @@ struct hd_ep_view {
 	uint32_t outstanding; /* operations that count against its bound: begun, and not told of */
 	uint32_t fenced;      /* of these, those that wait behind a fence */
 	uint32_t seats;	      /* and those whose completions keep an order */
-	uint32_t saw_fences;  /* long writes under way that its messages must not overtake */
+	uint32_t send_fences; /* long writes and reads under way that its messages must not overtake */
+	uint32_t rma_fences;  /* those that its one-sided operations must not overtake */
 	bool framing;	      /* one of those in order leaves, a frame each */
 	bool coming_in;	      /* a message comes in for a receive whose order counts */
 	uint32_t deferred;    /* messages that have met their receives, and wait for that one */

@@ -8,7 +8,8 @@
 struct hd_ep_view hd_ep_inspect(const struct hd_ep *ep)
 {
 	struct hd_ep_view view = { .outstanding = ep->tx->ops,
-				   .saw_fences = ep->saw_fences,
+				   .send_fences = ep->send_fences,
+				   .rma_fences = ep->rma_fences,
 				   .framing = ep->framed != NULL,
 				   .coming_in = ep->rx_busy };
 	const struct hd_msg *m;

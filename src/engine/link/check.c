@@ -16,7 +16,7 @@ static void stall_check(const struct hd_peer *peer)
 	assert(peer->stalled & HD_STALL_DOWN || peer->state == HD_PEER_LIVE);
 	assert(peer->stalled & HD_STALL_ANSWERS || TAILQ_EMPTY(&peer->ctl));
 	assert(peer->stalled & HD_STALL_QUEUED || TAILQ_EMPTY(&peer->queue));
-	assert(peer->stalled & HD_STALL_SAW || !peer->saw_fences);
+	assert(peer->stalled & HD_STALL_FENCE || !peer->send_fences);
 }
 
 /* What is queued is pushed. */

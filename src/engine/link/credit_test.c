@@ -58,10 +58,10 @@ static void all_reasons_stall(void **state)
 		pair_settle(&p, 1);
 		peer = p.a.to->peer;
 		assert_int_equal(hd_peer_inspect(peer).eager, hd_peer_inspect(peer).eager_limit);
-		hd_peer_stall(peer, HD_STALL_SAW);
+		hd_peer_stall(peer, HD_STALL_FENCE);
 		hd_peer_stall(peer, HD_STALL_DOWN);
 		hd_peer_settle(peer);
-		hd_peer_unstall(peer, HD_STALL_SAW);
+		hd_peer_unstall(peer, HD_STALL_FENCE);
 		assert_int_equal(hd_peer_inspect(peer).eager, -1);
 		hd_peer_unstall(peer, HD_STALL_DOWN);
 		assert_int_equal(hd_peer_inspect(peer).eager, hd_peer_inspect(peer).eager_limit);

@@ -294,7 +294,7 @@ struct hd_peer_view hd_peer_inspect(const struct hd_peer *peer)
 				     .window = hd_credit_window(peer),
 				     .eager = peer->eager_max,
 				     .eager_limit = peer->eager_limit,
-				     .saw_fences = peer->saw_fences,
+				     .send_fences = peer->send_fences,
 				     .queued = !TAILQ_EMPTY(&peer->queue),
 				     .framing = !TAILQ_EMPTY(&peer->framing),
 				     .direct = !TAILQ_EMPTY(&peer->direct_ops) };

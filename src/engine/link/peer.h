@@ -74,7 +74,7 @@ enum hd_stall {
 	HD_STALL_DOWN = 1 << 0,	   /* the peer is not live, or the node was forked */
 	HD_STALL_ANSWERS = 1 << 1, /* peer->ctl is not empty */
 	HD_STALL_QUEUED = 1 << 2,  /* peer->queue is not */
-	HD_STALL_SAW = 1 << 3,	   /* peer->saw_fences */
+	HD_STALL_FENCE = 1 << 3,   /* peer->send_fences */
 };
 
 /* What rooms above keep of a peer and find again by a key: of_peer.h. */
@@ -113,7 +113,7 @@ struct hd_peer {
 	uint32_t eager_limit;	 /* what eager_max is while nothing stalls it */
 	uint32_t dest_count;	 /* of `dests` */
 	uint32_t ctl_bytes;	 /* of `ctl`: HD_CTL_MAX at most */
-	uint32_t saw_fences;	 /* xfer's: long writes under way that close the short way: HD_EP_SAW */
+	uint32_t send_fences; /* xfer's: long writes and reads under way that close the short way: HD_EP_SAW, HD_EP_SAR */
 	enum hd_peer_state state : 8;
 	uint32_t stalled : 8; /* enum hd_stall */
 	bool busy;	      /* in hd_core.pushing */
@@ -299,7 +299,7 @@ struct hd_peer_view {
 	uint32_t window;      /* what may wait here for it */
 	int64_t eager;	      /* payload bytes that may go at once; -1: nothing may */
 	uint32_t eager_limit; /* the same while nothing stalls it */
-	uint32_t saw_fences;  /* long writes that messages must not overtake */
+	uint32_t send_fences; /* long writes and reads that messages must not overtake */
 	bool queued;	      /* operations wait to be started */
 	bool framing;	      /* long messages leave, a frame each */
 	bool direct;	      /* direct RMA is under way */

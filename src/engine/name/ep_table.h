@@ -106,7 +106,8 @@ struct hd_ep {
 	struct hd_transfer *framed; /* of those in order, the one whose frames leave */
 	/* qp's: posted when a write that waited for a receive has met one; NULL: nobody wants to know */
 	struct hd_deferred *owed;
-	uint32_t saw_fences; /* xfer's: long writes under way that messages must not overtake; HD_EP_SAW only */
+	/* xfer's, of long operations under way: those that its messages must not overtake (HD_EP_SAW, HD_EP_SAR), or others (HD_EP_RMA_WHOLE) */
+	uint32_t send_fences, rma_fences;
 	/* cm's */
 	struct hd_conn *conn;	    /* HD_EP_MSG */
 	struct hd_service *service; /* the service that is called by this name, or NULL */

@@ -81,9 +81,9 @@ static void short_way_is_open(struct scene *s)
 	s->p.a.to->peer->stalled |= HD_STALL_QUEUED;
 }
 
-static void saw_fence_is_forgotten(struct scene *s)
+static void send_fence_is_forgotten(struct scene *s)
 {
-	s->p.a.to->peer->saw_fences++;
+	s->p.a.to->peer->send_fences++;
 }
 
 static void nobody_pushes(struct scene *s)
@@ -354,7 +354,7 @@ static void each_is_noticed(void **state)
 	static void (*const wrong[])(struct scene * s) = {
 		credit_is_lost,
 		short_way_is_open,
-		saw_fence_is_forgotten,
+		send_fence_is_forgotten,
 		nobody_pushes,
 		bytes_are_miscounted,
 		answer_of_another,

@@ -169,8 +169,8 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 		return rc;
 	if (dest->state != HD_DEST_BOUND)
 		return send_op(ep, dest, &a);
-	if (ep->saw_fences && peer->saw_fences)
-		return -EAGAIN; /* nor before a long write of ours */
+	if (hd_op_send_fenced(ep, peer))
+		return -EAGAIN; /* nor before a long write or read of ours */
 	if (a.flags & HD_SEND_GATED && hd_fence_open(ep, dest, a.flags))
 		a.flags &= ~(uint32_t)HD_SEND_GATED;
 	if (!(a.flags & HD_SEND_GATED) && !hd_credit_enough(peer, units)) {

@@ -25,7 +25,7 @@ static int atomic_start(struct hd_op *op)
 	struct hd_pkt pkt;
 	int rc;
 
-	if (hd_direct_before(op))
+	if (hd_direct_before(op) || hd_op_rma_fenced(op->t.ep, peer))
 		return -EAGAIN;
 	hd_op_header(op, HD_PKT_ATOMIC, &pkt);
 	rc = hd_peer_post(peer, &pkt, op->copy, op->t.len, hd_units(op->t.len));

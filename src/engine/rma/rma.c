@@ -60,6 +60,8 @@ static int start_read(struct hd_op *op, struct hd_peer *peer)
 	op->t.want = op->t.len;
 	op->t.at = 0;
 	hd_op_transfers(op, HD_TRANSFER_INTAKE);
+	if (op->t.len > HD_RMA_ORDERED)
+		hd_op_fences(op);
 	return 0;
 }
 
@@ -155,7 +157,7 @@ static int start_long(struct hd_op *op, struct hd_peer *peer)
 	hd_traffic_out(&peer->traffic, 0);
 	op->t.offered = list.head.offer_len > 0;
 	hd_op_transfers(op, HD_TRANSFER_OFFERED);
-	hd_op_saw_fence(op);
+	hd_op_fences(op);
 	return 0;
 }
 
@@ -175,7 +177,7 @@ static bool is_short(const struct hd_op *op, const struct hd_peer *peer)
 static int rma_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
-	int rc = hd_direct_try(op);
+	int rc = hd_op_rma_fenced(op->t.ep, peer) ? -EAGAIN : hd_direct_try(op);
 
 	if (rc != -EOPNOTSUPP)
 		return rc;

@@ -235,8 +235,8 @@ static void messages_do_not_overtake_writes(void **state)
 			test_check(mem, BIG, round);
 		}
 		pair_settle(&p, 5);
-		assert_int_equal(hd_ep_inspect(p.a.ep).saw_fences, 0);
-		assert_int_equal(hd_peer_inspect(p.a.to->peer).saw_fences, 0);
+		assert_int_equal(hd_ep_inspect(p.a.ep).send_fences, 0);
+		assert_int_equal(hd_peer_inspect(p.a.to->peer).send_fences, 0);
 		assert_null(hd_cq_peek(p.a.cq));
 		hd_mr_close(mr);
 		pair_close(&p);

@@ -55,7 +55,8 @@ void hd_op_check(const struct hd_op *op)
 	assert(!op->has_token || op->state == HD_OP_DIRECT);
 	assert(op->dest->refs && op->t.ep->tx->ops);
 	assert(!op->fence_count || op->state == HD_OP_FENCED);
-	assert(!op->saw_fence || (op->t.ep->saw_fences && op->t.pending.peer->saw_fences));
+	assert(!op->send_fence || (op->t.ep->send_fences && op->t.pending.peer->send_fences));
+	assert(!op->rma_fence || op->t.ep->rma_fences);
 	assert(!(op->flags & HD_SEND_WQE) || op->t.ep->qp);
 }
 

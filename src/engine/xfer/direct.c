@@ -333,7 +333,7 @@ static void list_enter(struct hd_op *op)
 {
 	hd_op_under(op, HD_OP_DIRECT);
 	TAILQ_INSERT_TAIL(&op->t.pending.peer->direct_ops, op, entry);
-	hd_op_saw_fence(op);
+	hd_op_fences(op);
 	hd_peer_busy(op->t.pending.peer);
 }
 
@@ -372,6 +372,8 @@ enum step {
 
 static bool may_go(struct hd_op *op, struct hd_peer *peer)
 {
+	if (hd_op_rma_fenced(op->t.ep, peer))
+		return false;
 	if (op->redraw) {
 		op->has_token = false;
 		if (draw_token(op, peer) < 0)

@@ -49,6 +49,10 @@ static inline struct hd_direct_seen *hd_direct_seen_of(struct hd_link *link, uin
 /* hd_direct_all_taken: has the target taken in what must be there before the next operation of this endpoint, as far as is known? */
 static inline bool hd_direct_all_taken(const struct hd_ep *ep, const struct hd_peer *peer)
 {
+	if (hd_likely(!(ep->policy & (HD_EP_WAS | HD_EP_RMA_WHOLE))))
+		return peer->requests == peer->requests_taken;
+	if (hd_op_rma_fenced(ep, peer))
+		return false;
 	return ep->policy & HD_EP_WAS ? hd_credit_spent(peer) == peer->spent_taken
 				      : peer->requests == peer->requests_taken;
 }

@@ -172,7 +172,7 @@ static void the_rest_goes_by_packet_when_a_right_is_lost(void **state)
 				if (to[i] != from[i])
 					fail_msg("byte %zu of %u differs", i, BIG);
 			assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
-			assert_int_equal(hd_peer_inspect(p.a.to->peer).saw_fences, 0);
+			assert_int_equal(hd_peer_inspect(p.a.to->peer).send_fences, 0);
 			assert_int_equal(hd_mr_close(mr), 0);
 			direct_close(&p);
 		}

@@ -157,7 +157,7 @@ static void messages_wait_for_long_writes(void **state)
 		if (promised)
 			test_check(mem, BIG, 8);
 		pair_settle(&p, 5);
-		assert_int_equal(hd_peer_inspect(p.a.to->peer).saw_fences, 0);
+		assert_int_equal(hd_peer_inspect(p.a.to->peer).send_fences, 0);
 		assert_int_equal(hd_mr_close(mr), 0);
 		direct_close(&p);
 	}

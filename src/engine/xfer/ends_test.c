@@ -1034,7 +1034,7 @@ static void nothing_is_left_at(struct hd_peer *peer)
 	assert_false(hd_peer_inspect(peer).framing);
 	assert_false(hd_peer_inspect(peer).direct);
 	assert_false(hd_peer_inspect(peer).answers);
-	assert_int_equal(hd_peer_inspect(peer).saw_fences, 0);
+	assert_int_equal(hd_peer_inspect(peer).send_fences, 0);
 	assert_int_equal(hd_peer_inspect(peer).stalled, 0);
 	assert_int_equal(hd_peer_inspect(peer).taken_in, 0);
 	assert_int_equal(hd_peer_inspect(peer).held, 0);
@@ -1058,7 +1058,7 @@ static void nothing_is_left(struct scene *sc)
 	assert_int_equal(now.tx_ops, sc->before.tx_ops);
 	assert_int_equal(now.dest_refs, sc->before.dest_refs);
 	assert_int_equal(now.storing, 0);
-	assert_int_equal(hd_ep_inspect(sc->s->ep).saw_fences, 0);
+	assert_int_equal(hd_ep_inspect(sc->s->ep).send_fences, 0);
 	assert_false(hd_ep_inspect(sc->s->ep).coming_in);
 	assert_int_equal(hd_ep_inspect(sc->s->ep).fenced, 0);
 	assert_int_equal(hd_ep_inspect(sc->s->ep).seats, 0);

@@ -66,7 +66,7 @@ int hd_message_start(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 
-	if (hd_unlikely(op->t.ep->saw_fences && peer->saw_fences)) /* behind a long write of ours */
+	if (hd_op_send_fenced(op->t.ep, peer)) /* behind a long write or read of ours */
 		return -EAGAIN;
 	if (op->t.len <=
 	    peer->eager_limit) /* not the link's: a message beyond the first window would never get its credit */
@@ -78,5 +78,5 @@ int hd_op_announce(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 
-	return hd_unlikely(op->t.ep->saw_fences && peer->saw_fences) ? -EAGAIN : start_rendezvous(op, peer);
+	return hd_op_send_fenced(op->t.ep, peer) ? -EAGAIN : start_rendezvous(op, peer);
 }

@@ -156,25 +156,55 @@ void hd_op_transfers(struct hd_op *op, enum hd_transfer_state state)
 		hd_direct_sent(op);
 }
 
-void hd_op_saw_fence(struct hd_op *op)
+static void send_fence_raise(struct hd_op *op)
 {
-	if (op->saw_fence || !(op->t.ep->policy & HD_EP_SAW) || hd_op_is_read(op))
-		return;
-	op->saw_fence = true;
-	op->t.ep->saw_fences++;
-	op->t.pending.peer->saw_fences++;
-	hd_peer_stall(op->t.pending.peer, HD_STALL_SAW);
+	op->send_fence = true;
+	op->t.ep->send_fences++;
+	op->t.pending.peer->send_fences++;
+	hd_peer_stall(op->t.pending.peer, HD_STALL_FENCE);
 }
 
-/* A long write has ended that messages waited for. */
-static void saw_fence_lift(struct hd_op *op)
+static void rma_fence_raise(struct hd_op *op)
 {
-	op->saw_fence = false;
-	op->t.ep->saw_fences--;
-	if (--op->t.pending.peer->saw_fences == 0) {
-		hd_peer_unstall(op->t.pending.peer, HD_STALL_SAW);
-		hd_peer_busy(op->t.pending.peer);
+	op->rma_fence = true;
+	op->t.ep->rma_fences++;
+}
+
+/* There is one at most for each peer. */
+bool hd_op_rma_fence_at(const struct hd_ep *ep, const struct hd_peer *peer)
+{
+	struct hd_transfer *t;
+	const struct hd_op *op;
+
+	TAILQ_FOREACH(t, &ep->transfers, of_ep)
+		if (t->pending.peer == peer && (op = hd_op_of(t)) && op->rma_fence)
+			return true;
+	return false;
+}
+
+/* Those that the initiator carries out go one after the other anyway. */
+void hd_op_fences(struct hd_op *op)
+{
+	const uint32_t policy = op->t.ep->policy;
+
+	if (!op->send_fence && policy & (hd_op_is_read(op) ? HD_EP_SAR : HD_EP_SAW))
+		send_fence_raise(op);
+	if (!op->rma_fence && policy & HD_EP_RMA_WHOLE && op->state == HD_OP_TRANSFER)
+		rma_fence_raise(op);
+}
+
+static void fences_lift(struct hd_op *op)
+{
+	struct hd_peer *peer = op->t.pending.peer;
+
+	if (op->send_fence) {
+		op->t.ep->send_fences--;
+		if (--peer->send_fences == 0)
+			hd_peer_unstall(peer, HD_STALL_FENCE);
 	}
+	op->t.ep->rma_fences -= op->rma_fence;
+	op->send_fence = op->rma_fence = false;
+	hd_peer_busy(peer);
 }
 
 /* Undo what it has at its peer, but for what its transfer had. */
@@ -184,8 +214,8 @@ static void op_leave(struct hd_op *op)
 		TAILQ_REMOVE(&op->t.pending.peer->direct_ops, op, entry);
 	if (op->state >= HD_OP_DIRECT && op->state < HD_OP_TRANSFER)
 		hd_transfer_leave(&op->t);
-	if (op->saw_fence)
-		saw_fence_lift(op);
+	if (op->send_fence || op->rma_fence)
+		fences_lift(op);
 }
 
 void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how)

@@ -58,8 +58,9 @@ struct hd_op {
 	bool has_token; /* it waits for `token` */
 	bool redraw;	/* something has gone before it since */
 	bool beside; /* a write of a queue pair behind another one: its data comes in beside that, in frames */
-	bool saw_fence;			      /* counted in ep->saw_fences and peer->saw_fences */
-	uint32_t token;			      /* hd_link_ops.fence */
+	bool send_fence,
+		rma_fence; /* counted in the endpoint's send_fences, which are the peer's too, and rma_fences */
+	uint32_t token;	   /* hd_link_ops.fence */
 	uint32_t token_spent, token_requests; /* what had been sent when it was drawn */
 	struct iovec iov[HD_IOV_MAX];
 	struct hd_mr *regions[HD_IOV_MAX];
@@ -179,8 +180,21 @@ struct hd_ended {
 };
 void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how);
 void hd_op_complete_work(struct hd_ep *ep, const struct hd_ended *how);
-/* hd_op_saw_fence: a write that is under way: messages of its endpoint wait until it is done, where HD_EP_SAW says so. Once is enough. */
-void hd_op_saw_fence(struct hd_op *op);
+
+/*
+ * hd_op_fences: a long write or read is under way: what its endpoint sends to this peer waits until it is done where HD_EP_SAW or HD_EP_SAR
+ * says so, and what else it does to memory there where HD_EP_RMA_WHOLE does. Once is enough. hd_op_send_fenced, hd_op_rma_fenced: it has to wait.
+ */
+void hd_op_fences(struct hd_op *op);
+bool hd_op_rma_fence_at(const struct hd_ep *ep, const struct hd_peer *peer);
+static inline bool hd_op_send_fenced(const struct hd_ep *ep, const struct hd_peer *peer)
+{
+	return hd_unlikely(ep->send_fences) && peer->send_fences;
+}
+static inline bool hd_op_rma_fenced(const struct hd_ep *ep, const struct hd_peer *peer)
+{
+	return hd_unlikely(ep->rma_fences) && hd_op_rma_fence_at(ep, peer);
+}
 
 /* hd_send_wire: what the flags of a send (enum hd_send_flag) are in a header. */
 static inline uint8_t hd_send_wire(uint32_t flags)

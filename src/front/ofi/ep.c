@@ -236,8 +236,9 @@ static uint32_t ep_policy_of(const struct hd_fi_ep *ep)
 	       (ep->bound.tx.caps & FI_FENCE ? HD_EP_FENCE : 0) | (ep->call.buffered ? HD_EP_BUFFERED : 0) |
 	       (hd_fi_variable(ep->offer, ep->bound.rx.caps) ? HD_EP_VARIABLE : 0) |
 	       (ep->attr.tx_order & FI_ORDER_SAW && ep->bound.tx.caps & FI_WRITE ? HD_EP_SAW : 0) |
+	       (ep->attr.tx_order & FI_ORDER_SAR && ep->bound.tx.caps & FI_READ ? HD_EP_SAR : 0) |
 	       (ep->attr.tx_order & (FI_ORDER_WAS | FI_ORDER_RAS) ? HD_EP_WAS : 0) |
-	       (ep->attr.tx_strict ? HD_EP_TX_ORDERED : 0) |
+	       (ep->attr.rma_whole ? HD_EP_RMA_WHOLE : 0) | (ep->attr.tx_strict ? HD_EP_TX_ORDERED : 0) |
 	       (ep->bound.rx.caps & FI_REMOTE_READ ? HD_EP_REMOTE_READ : 0) |
 	       (ep->bound.rx.caps & FI_REMOTE_WRITE ? HD_EP_REMOTE_WRITE : 0);
 }
@@ -477,6 +478,7 @@ void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	ep->attr.rx_size = rx && rx->size ? rx->size : ep->offer->rx.size;
 	ep->attr.tx_order = tx ? tx->msg_order : ep->offer->tx.msg_order;
 	ep->attr.tx_strict = tx && tx->comp_order;
+	ep->attr.rma_whole = hd_fi_orders_all(info->ep_attr);
 	ep->attr.rx_order = (rx && rx->comp_order ? HD_RECV_ORDERED : 0) |
 			    (rx && rx->comp_order & FI_ORDER_DATA ? HD_RECV_ASCENDING : 0);
 	ep->attr.rma_iov = tx && tx->rma_iov_limit ? (uint32_t)tx->rma_iov_limit

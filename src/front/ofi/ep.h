@@ -71,6 +71,7 @@ struct hd_fi_ep_attr {
 	size_t prefix;	   /* FI_MSG_PREFIX: bytes in front of every message */
 	uint64_t tx_order; /* FI_ORDER_SAS … */
 	bool tx_strict;	   /* comp_order */
+	bool rma_whole;	   /* max_order_raw_size and its like are more than is offered */
 	uint32_t rx_order; /* the same: enum hd_recv_flag */
 	uint32_t tx_size, tx_iov, rx_iov, rma_iov;
 	uint64_t min_multi_recv;

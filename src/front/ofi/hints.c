@@ -57,6 +57,7 @@ static uint64_t orders(const struct hd_fi_offer *offer, const struct fi_info *hi
 
 	if (!(caps & (FI_RMA | FI_ATOMIC)))
 		return ALL_ORDERS;
+	promised |= HD_FI_ORDERS_ON_REQUEST;
 	return caps & FI_ATOMIC ? promised : promised | ATOMIC_ORDERS;
 }
 
@@ -129,6 +130,7 @@ static int check_rx(const struct hd_fi_offer *offer, const struct fi_info *hints
 static int check_ep(const struct fi_ep_attr *best, const struct fi_ep_attr *ep)
 {
 	const size_t contexts = best->type == FI_EP_MSG ? 1 : HD_FI_MAX_CTX;
+	const size_t order_max = best->max_order_raw_size ? SIZE_MAX : 0; /* beyond the offer on request */
 
 	if (!ep)
 		return 0;
@@ -138,9 +140,9 @@ static int check_ep(const struct fi_ep_attr *best, const struct fi_ep_attr *ep)
 		return hints_refuse("protocol", ep->protocol);
 	return CHECK_NUMBERS({ "protocol_version", ep->protocol_version, best->protocol_version },
 			     { "max_msg_size", ep->max_msg_size, best->max_msg_size },
-			     { "max_order_raw_size", ep->max_order_raw_size, best->max_order_raw_size },
-			     { "max_order_war_size", ep->max_order_war_size, best->max_order_war_size },
-			     { "max_order_waw_size", ep->max_order_waw_size, best->max_order_waw_size },
+			     { "max_order_raw_size", ep->max_order_raw_size, order_max },
+			     { "max_order_war_size", ep->max_order_war_size, order_max },
+			     { "max_order_waw_size", ep->max_order_waw_size, order_max },
 			     { "tx_ctx_cnt", ep->tx_ctx_cnt + 1, contexts + 1 }, /* FI_SHARED_CONTEXT is -1 */
 			     { "rx_ctx_cnt", ep->rx_ctx_cnt + 1, contexts + 1 });
 }
@@ -378,6 +380,13 @@ static void apply_domain(uint32_t version, const struct fi_domain_attr *hints, s
 	attr->domain = hints->domain;
 }
 
+/* More than the offer is kept for whoever asks. */
+static void apply_order_size(size_t wanted, size_t *size)
+{
+	if (wanted > *size)
+		*size = wanted;
+}
+
 /* Tags have 64 bits, and masks may have any of them: whatever fields a program divides them into are there. */
 static void apply_ep(const struct fi_ep_attr *hints, struct fi_ep_attr *ep)
 {
@@ -387,6 +396,9 @@ static void apply_ep(const struct fi_ep_attr *hints, struct fi_ep_attr *ep)
 		ep->rx_ctx_cnt = hints->rx_ctx_cnt;
 	if (hints->mem_tag_format)
 		ep->mem_tag_format = hints->mem_tag_format;
+	apply_order_size(hints->max_order_raw_size, &ep->max_order_raw_size);
+	apply_order_size(hints->max_order_war_size, &ep->max_order_war_size);
+	apply_order_size(hints->max_order_waw_size, &ep->max_order_waw_size);
 }
 
 void hd_fi_offer_apply(const struct hd_fi_offer *offer, uint32_t version, const struct fi_info *hints,

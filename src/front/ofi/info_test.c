@@ -92,7 +92,7 @@ struct refusal {
 
 REFUSE(hmem, h->caps = FI_MSG | FI_HMEM)
 REFUSE(dgram_rma, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_RMA))
-REFUSE(rma_order, (h->caps = FI_RMA, h->tx_attr->msg_order = FI_ORDER_WAS))
+REFUSE(dgram_order_size, (h->ep_attr->type = FI_EP_DGRAM, h->ep_attr->max_order_raw_size = 8))
 REFUSE(dgram_atomics, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_ATOMIC))
 REFUSE(unknown_cap, h->caps = FI_MSG | UINT64_C(1) << 60)
 REFUSE(user_id, h->caps = FI_MSG | FI_AV_USER_ID)
@@ -111,7 +111,6 @@ REFUSE(max_msg, h->ep_attr->max_msg_size = SIZE_MAX)
 REFUSE(many_rx, h->ep_attr->rx_ctx_cnt = HD_FI_MAX_CTX + 1)
 REFUSE(many_tx, h->ep_attr->tx_ctx_cnt = HD_FI_MAX_CTX + 1)
 REFUSE(ep_key, h->ep_attr->auth_key_size = 8)
-REFUSE(raw_order, h->ep_attr->max_order_raw_size = HD_RMA_ORDERED + 1)
 REFUSE(inject, h->tx_attr->inject_size = HD_MAX_INJECT + 1)
 REFUSE(tx_iov, h->tx_attr->iov_limit = HD_MAX_IOV + 1)
 REFUSE(tx_rma_iov, h->tx_attr->rma_iov_limit = HD_RMA_SEGS + 1)
@@ -145,7 +144,7 @@ static void what_is_not_there_is_refused(void **state)
 #define R(name) { #name, name }
 		R(hmem),
 		R(dgram_rma),
-		R(rma_order),
+		R(dgram_order_size),
 		R(dgram_atomics),
 		R(unknown_cap),
 		R(user_id),
@@ -161,7 +160,6 @@ static void what_is_not_there_is_refused(void **state)
 		R(many_rx),
 		R(many_tx),
 		R(ep_key),
-		R(raw_order),
 		R(inject),
 		R(tx_iov),
 		R(tx_rma_iov),
@@ -252,6 +250,28 @@ static void capabilities_are_those_asked_for(void **state)
 	assert_true(info->tx_attr->caps == (FI_MSG | FI_RMA | FI_SEND));
 	assert_true((info->rx_attr->caps & (FI_RMA | FI_RMA_EVENT | FI_REMOTE_READ | FI_REMOTE_WRITE)) ==
 		    (FI_RMA | FI_RMA_EVENT | FI_REMOTE_WRITE));
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+/* What costs something is promised to whoever asks. */
+static void orders_on_request(void **state)
+{
+	const uint64_t all = FI_ORDER_STRICT | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAW;
+	struct fi_info *hints = fi_allocinfo(), *info;
+
+	hints->caps = FI_MSG | FI_RMA | FI_ATOMIC;
+	info = ask(hints);
+	assert_false(info->tx_attr->msg_order & HD_FI_ORDERS_ON_REQUEST);
+	assert_int_equal(info->ep_attr->max_order_raw_size, HD_RMA_ORDERED);
+	fi_freeinfo(info);
+	hints->tx_attr->msg_order = hints->rx_attr->msg_order = all;
+	hints->ep_attr->max_order_raw_size = SIZE_MAX;
+	hints->ep_attr->max_order_war_size = 16;
+	info = ask(hints);
+	assert_true((info->tx_attr->msg_order & all) == all && (info->rx_attr->msg_order & all) == all);
+	assert_true(info->ep_attr->max_order_raw_size == SIZE_MAX);
+	assert_int_equal(info->ep_attr->max_order_war_size, HD_RMA_ORDERED);
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
 }
@@ -499,6 +519,7 @@ int main(void)
 		cmocka_unit_test(an_answer_is_a_valid_hint),
 		cmocka_unit_test(what_is_not_there_is_refused),
 		cmocka_unit_test(capabilities_are_those_asked_for),
+		cmocka_unit_test(orders_on_request),
 		cmocka_unit_test(contexts_carry_what_is_theirs),
 		cmocka_unit_test(modes_are_cleared),
 		cmocka_unit_test(models_are_returned_as_asked),

@@ -32,7 +32,7 @@
 #define TX_OP_FLAGS (FI_COMPLETION | FI_INJECT | HD_FI_LEVELS)
 #define RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV | HD_FI_LEVELS)
 
-/* As sent, and messages never before the data of earlier writes; no promise for what follows a message or a read. */
+/* As sent, and messages never before the data of earlier writes. What follows a message, and messages behind a read, are on request. */
 #define RMA_ORDER \
 	(FI_ORDER_SAW | FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_RMA_RAR | \
 	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | \

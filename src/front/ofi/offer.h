@@ -28,6 +28,16 @@ struct hd_fi_offer {
 extern const struct hd_fi_offer hd_fi_offers[];
 extern const size_t hd_fi_offer_count;
 
+/* Orders that are kept for whoever asks for them, and cost nobody else: one-sided operations behind messages, messages behind reads. */
+#define HD_FI_ORDERS_ON_REQUEST (FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAR)
+
+/* hd_fi_orders_all: is the order of memory promised for more bytes than is offered? */
+static inline bool hd_fi_orders_all(const struct fi_ep_attr *ep)
+{
+	return ep && (ep->max_order_raw_size > HD_RMA_ORDERED || ep->max_order_war_size > HD_RMA_ORDERED ||
+		      ep->max_order_waw_size > HD_RMA_ORDERED);
+}
+
 /* hd_fi_offer_plain: the first row for programs with this version of the interface. */
 const struct hd_fi_offer *hd_fi_offer_plain(uint32_t version);
 

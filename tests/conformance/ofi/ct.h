@@ -62,6 +62,7 @@ struct ct_want {	      /* what a case asks for; zero means the usual */
 	uint64_t tx_op_flags, rx_op_flags;
 	uint64_t tx_bind, rx_bind; /* added to FI_TRANSMIT and FI_RECV when the CQs are bound */
 	uint64_t msg_order;
+	size_t max_order; /* bytes for which writes and reads keep the order of data */
 	uint64_t tx_comp_order, rx_comp_order;
 	enum fi_resource_mgmt rm; /* 0: FI_RM_ENABLED */
 	enum fi_cq_format format; /* 0: FI_CQ_FORMAT_TAGGED */

@@ -34,6 +34,9 @@ struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want)
 	h->rx_attr->size = want->rx_size;
 	h->tx_attr->msg_order = want->msg_order;
 	h->rx_attr->msg_order = want->msg_order;
+	h->ep_attr->max_order_raw_size = want->max_order;
+	h->ep_attr->max_order_war_size = want->max_order;
+	h->ep_attr->max_order_waw_size = want->max_order;
 	h->tx_attr->comp_order = want->tx_comp_order;
 	h->rx_attr->comp_order = want->rx_comp_order;
 	h->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;

@@ -124,9 +124,17 @@ static int parts_are_whole(const struct ibv_qp_init_attr_ex *a)
 		return rc;
 	if (!rc && a->send_cq)
 		rc = HV_CHECK(a->send_cq);
-	if (!rc && a->recv_cq && a->qp_type != IBV_QPT_XRC_SEND)
+	if (a->qp_type == IBV_QPT_XRC_SEND)
+		return rc;
+	if (!rc && a->recv_cq)
 		rc = HV_CHECK(a->recv_cq);
 	return !rc && a->srq ? HV_CHECK(a->srq) : rc;
+}
+
+/* What an XRC queue pair names as its own is of no use to it, and overlooked, as by the kernel; for others it must not be one of XRC's. */
+static bool srq_is_right(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *a)
+{
+	return !a->srq || is_xrc(a->qp_type) || (a->srq->context == context && !hv_srq_of(a->srq)->xrcd);
 }
 
 /* 0 or a positive errno. */
@@ -141,7 +149,7 @@ static int init_check(const struct hv_context *ctx, const struct ibv_qp_init_att
 	if (create_flags(a) &&
 	    (a->qp_type != IBV_QPT_UD || create_flags(a) != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))
 		return EOPNOTSUPP;
-	if (a->srq && (is_xrc(a->qp_type) || a->srq->context != &ctx->pub.context || hv_srq_of(a->srq)->xrcd))
+	if (!srq_is_right(&ctx->pub.context, a))
 		return EINVAL;
 	return parts_are_whole(a);
 }
@@ -315,7 +323,7 @@ static void qp_describe(struct hv_qp *qp, const struct ibv_qp_init_attr_ex *a)
 	pthread_mutex_init(&pub->mutex, NULL);
 	pthread_cond_init(&pub->cond, NULL);
 	qp->target = (struct hv_event_target){ &pub->mutex, &pub->cond, &pub->events_completed, 0 };
-	qp->srq = a->srq ? hv_srq_of(a->srq) : NULL;
+	qp->srq = a->srq && !is_xrc(a->qp_type) ? hv_srq_of(a->srq) : NULL;
 	qp->cap = a->cap;
 	qp->deaf_to_own = create_flags(a) & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	qp->transport = qp_kind_of(a->qp_type)->transport;

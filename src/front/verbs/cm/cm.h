@@ -199,9 +199,10 @@ extern struct hd_lock hv_cm_lock;
 /* hv_cm_ret: from negative errnos (or 0) to what rdma_cm functions return. */
 int hv_cm_ret(int rc);
 
-static inline bool hv_id_is_xrc(const struct hv_id *id)
+/* hv_id_type: what its connections are to the CM, whatever queue pairs the program gives them: those of RDMA_PS_TCP are RC. */
+static inline enum ibv_qp_type hv_id_type(const struct hv_id *id)
 {
-	return id->pub.qp_type == IBV_QPT_XRC_SEND || id->pub.qp_type == IBV_QPT_XRC_RECV;
+	return id->pub.ps == RDMA_PS_TCP ? IBV_QPT_RC : id->pub.qp_type;
 }
 
 /* hv_id_make: as rdma_create_id. channel NULL: synchronous. NULL with errno. */

@@ -54,7 +54,7 @@ static int connect_prepare(struct hv_id *id, const struct rdma_conn_param *param
 {
 	struct hv_head *own = &id->own;
 
-	*own = (struct hv_head){ .qp_type = (uint8_t)id->pub.qp_type,
+	*own = (struct hv_head){ .qp_type = (uint8_t)hv_id_type(id),
 				 .responder_resources = param ? param->responder_resources
 							      : RDMA_MAX_RESP_RES,
 				 .initiator_depth = param ? param->initiator_depth : RDMA_MAX_INIT_DEPTH,

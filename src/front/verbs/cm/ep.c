@@ -74,8 +74,9 @@ HV_PUBLIC int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res,
 	int err;
 
 	if (!out || !res ||
-	    (res->ai_qp_type != IBV_QPT_RC && res->ai_qp_type != IBV_QPT_UD &&
-	     res->ai_qp_type != IBV_QPT_XRC_SEND && res->ai_qp_type != IBV_QPT_XRC_RECV))
+	    (res->ai_qp_type != IBV_QPT_RC && res->ai_qp_type != IBV_QPT_UC &&
+	     res->ai_qp_type != IBV_QPT_UD && res->ai_qp_type != IBV_QPT_XRC_SEND &&
+	     res->ai_qp_type != IBV_QPT_XRC_RECV))
 		return hv_cm_ret(-EINVAL);
 	id = hv_id_make(NULL, NULL, (enum rdma_port_space)res->ai_port_space,
 			(enum ibv_qp_type)res->ai_qp_type);

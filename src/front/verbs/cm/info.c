@@ -13,15 +13,14 @@ static int info_kind_of(const struct rdma_addrinfo *hints, struct rdma_addrinfo 
 {
 	int type = hints ? hints->ai_qp_type : 0, space = hints ? hints->ai_port_space : 0;
 
-	bool xrc = type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
-
 	if (!space)
-		space = type == IBV_QPT_UD ? RDMA_PS_UDP : xrc ? RDMA_PS_IB : RDMA_PS_TCP;
+		space = type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP;
 	if (!type)
 		type = space == RDMA_PS_UDP || space == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
-	if (type != IBV_QPT_RC && type != IBV_QPT_UD && !xrc)
+	if (type != IBV_QPT_RC && type != IBV_QPT_UC && type != IBV_QPT_UD && type != IBV_QPT_XRC_SEND &&
+	    type != IBV_QPT_XRC_RECV)
 		return EAI_SOCKTYPE;
-	if ((space == RDMA_PS_TCP && type != IBV_QPT_RC) || (space == RDMA_PS_UDP && type != IBV_QPT_UD))
+	if (type == IBV_QPT_UD ? space == RDMA_PS_TCP : space == RDMA_PS_UDP || space == RDMA_PS_IPOIB)
 		return EAI_SOCKTYPE;
 	if (space != RDMA_PS_TCP && space != RDMA_PS_UDP && space != RDMA_PS_IB && space != RDMA_PS_IPOIB)
 		return EAI_SERVICE;

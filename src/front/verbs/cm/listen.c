@@ -165,7 +165,7 @@ static int listen_prepare(struct hv_id *id, const struct rdma_conn_param *param)
 
 	hv_request_foresee(id); /* an answer that came to nothing may have left other figures */
 	*own = (struct hv_head){
-		.qp_type = (uint8_t)id->pub.qp_type,
+		.qp_type = (uint8_t)hv_id_type(id),
 		.responder_resources = param && param->responder_resources != RDMA_MAX_RESP_RES
 					       ? param->responder_resources
 					       : own->responder_resources,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Queue pairs, shared receive queues and completion queues of ids: rdma_create_qp(3), rdma_create_srq(3), rdma_init_qp_attr(3). */
+#include "front/verbs/qp.h"
 #include "base/lock.h"
 #include "front/verbs/cm/cm.h"
 
@@ -41,6 +42,17 @@ static const struct sockaddr *other_end(const struct hv_id *id)
 	return id->from.ss_family ? (const struct sockaddr *)&id->from : &id->pub.route.addr.dst_addr;
 }
 
+/* Who only sends says nothing of what it does for others, who only receives nothing of tries, and UC neither: as with the kernel's CM. */
+static bool responds(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
+}
+
+static bool asks(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
+}
+
 static int attr_rtr(const struct hv_id *id, struct ibv_qp_attr *attr)
 {
 	struct ibv_port_attr port = { .active_mtu = IBV_MTU_4096 };
@@ -55,7 +67,7 @@ static int attr_rtr(const struct hv_id *id, struct ibv_qp_attr *attr)
 	attr->max_dest_rd_atomic = id->own.responder_resources;
 	attr->min_rnr_timer = 0;
 	return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	       (responds(hv_id_type(id)) ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0);
 }
 
 static uint8_t qp_least(uint8_t a, uint8_t b)
@@ -65,6 +77,9 @@ static uint8_t qp_least(uint8_t a, uint8_t b)
 
 static int attr_rts(const struct hv_id *id, struct ibv_qp_attr *attr)
 {
+	const int tries = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	enum ibv_qp_type type = hv_id_type(id);
+
 	attr->sq_psn = hv_id_is_datagram(id) ? 0 : id->own.psn;
 	if (hv_id_is_datagram(id))
 		return IBV_QP_STATE | IBV_QP_SQ_PSN;
@@ -72,8 +87,8 @@ static int attr_rts(const struct hv_id *id, struct ibv_qp_attr *attr)
 	attr->retry_cnt = id->own.retry_count;
 	attr->rnr_retry = id->other.rnr_retry_count;
 	attr->max_rd_atomic = qp_least(id->own.initiator_depth, id->other.responder_resources);
-	return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-	       IBV_QP_MAX_QP_RD_ATOMIC;
+	return IBV_QP_STATE | IBV_QP_SQ_PSN | (type != IBV_QPT_UC ? IBV_QP_TIMEOUT : 0) |
+	       (asks(type) ? tries : 0);
 }
 
 /* The mask, or 0 where the id does not know that yet. */
@@ -262,7 +277,7 @@ static int qp_make(struct hv_id *id, struct ibv_qp_init_attr_ex *attr)
 
 	if (rc)
 		return rc;
-	if (!attr->srq && !hv_id_is_xrc(id))
+	if (!attr->srq)
 		attr->srq = id->pub.srq;
 	id->pub.qp = ibv_create_qp_ex(id->pub.verbs, attr);
 	if (!id->pub.qp)
@@ -281,8 +296,6 @@ HV_PUBLIC int rdma_create_qp_ex(struct rdma_cm_id *pub, struct ibv_qp_init_attr_
 
 	if (!pub || !attr || !id->ctx || pub->qp)
 		return hv_cm_ret(-EINVAL);
-	if (attr->qp_type != pub->qp_type)
-		return hv_cm_ret(-EINVAL);
 	before = pub->pd;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
@@ -291,7 +304,8 @@ HV_PUBLIC int rdma_create_qp_ex(struct rdma_cm_id *pub, struct ibv_qp_init_attr_
 	if (attr->pd->context != pub->verbs)
 		return hv_cm_ret(-EINVAL);
 	pub->pd = attr->pd;
-	if (pub->qp_type == IBV_QPT_XRC_RECV && !(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)) {
+	if (attr->qp_type == IBV_QPT_XRC_RECV &&
+	    (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
 		attr->xrcd = xrcd_of(id);
 	}
@@ -321,6 +335,12 @@ HV_PUBLIC int rdma_create_qp(struct rdma_cm_id *pub, struct ibv_pd *pd, struct i
 	return 0;
 }
 
+/* Then the completion queue of what the id receives is the shared receive queue's. */
+static bool has_xrc_queue(const struct hv_id *id)
+{
+	return id->pub.srq && hv_srq_of(id->pub.srq)->xrcd;
+}
+
 HV_PUBLIC void rdma_destroy_qp(struct rdma_cm_id *pub)
 {
 	struct hv_id *id = hv_id_of(pub);
@@ -329,7 +349,7 @@ HV_PUBLIC void rdma_destroy_qp(struct rdma_cm_id *pub)
 		hv_ibv_destroy_qp(pub->qp);
 	pub->qp = NULL;
 	send_cq_drop(id);
-	if (!hv_id_is_xrc(id))
+	if (!has_xrc_queue(id))
 		recv_cq_drop(id);
 }
 
@@ -372,8 +392,8 @@ HV_PUBLIC int rdma_create_srq_ex(struct rdma_cm_id *pub, struct ibv_srq_init_att
 	if (attr->pd->context != pub->verbs)
 		return hv_cm_ret(-EINVAL);
 	xrc = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_XRC;
-	if (xrc && (pub->qp_type != IBV_QPT_XRC_RECV || xrc_fill(id, attr)))
-		return pub->qp_type != IBV_QPT_XRC_RECV ? hv_cm_ret(-EINVAL) : -1;
+	if (xrc && xrc_fill(id, attr))
+		return -1;
 	pub->srq = ibv_create_srq_ex(pub->verbs, attr);
 	if (!pub->srq) {
 		int err = errno;
@@ -404,9 +424,11 @@ HV_PUBLIC int rdma_create_srq(struct rdma_cm_id *pub, struct ibv_pd *pd, struct 
 
 HV_PUBLIC void rdma_destroy_srq(struct rdma_cm_id *pub)
 {
+	bool xrc = has_xrc_queue(hv_id_of(pub));
+
 	if (pub->srq)
 		hv_ibv_destroy_srq(pub->srq);
 	pub->srq = NULL;
-	if (hv_id_is_xrc(hv_id_of(pub)))
+	if (xrc)
 		recv_cq_drop(hv_id_of(pub));
 }

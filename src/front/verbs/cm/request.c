@@ -17,7 +17,7 @@ static uint8_t opposite(enum ibv_qp_type type)
 
 bool hv_request_is_wanted(const struct hv_id *listener, const struct hv_head *head)
 {
-	return head->qp_type == opposite(listener->pub.qp_type);
+	return head->qp_type == opposite(hv_id_type(listener));
 }
 
 static void request_reject(struct hv_listener *l, struct hd_request *request, uint64_t word)

@@ -110,13 +110,15 @@ struct ibv_srq *hv_ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a
 	return srq;
 }
 
-/* What an XRC queue needs, and others must not have. */
-static bool xrc_is_right(const struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
+/* What a queue of this type needs. A basic one takes its domain whatever the mask says, and minds no parts of others, as drivers have it. */
+static bool has_parts(const struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
 {
-	const uint32_t parts = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	const uint32_t parts = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 
+	if (!attr->pd || attr->pd->context != context)
+		return false;
 	if (attr->srq_type != IBV_SRQT_XRC)
-		return !(attr->comp_mask & parts);
+		return true;
 	return (attr->comp_mask & parts) == parts && attr->xrcd && attr->xrcd->context == context &&
 	       attr->cq && attr->cq->context == context;
 }
@@ -128,13 +130,10 @@ struct ibv_srq *hv_create_srq_ex(struct ibv_context *context, struct ibv_srq_ini
 
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE))
 		ex.srq_type = IBV_SRQT_BASIC;
-	if (attr->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-					  IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ))
+	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED ||
+	    (ex.srq_type != IBV_SRQT_BASIC && ex.srq_type != IBV_SRQT_XRC))
 		return hv_fail(EOPNOTSUPP);
-	if (ex.srq_type != IBV_SRQT_BASIC && ex.srq_type != IBV_SRQT_XRC)
-		return hv_fail(EOPNOTSUPP);
-	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context ||
-	    !xrc_is_right(context, &ex))
+	if (!has_parts(context, &ex))
 		return hv_fail(EINVAL);
 	srq = srq_create(&ex);
 	if (srq)

@@ -249,10 +249,43 @@ static void last_wqe(struct ct *ct)
 	vt_close(&e);
 }
 
+/* A basic queue does not mind what the mask says of parts that other types have, as drivers do not look; nor whether it speaks of the domain. */
+static void parts_of_others(struct ct *ct)
+{
+	static const uint32_t masks[] = {
+		IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ,
+		IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TM,
+		IBV_SRQ_INIT_ATTR_TYPE,
+		0,
+	};
+	struct ibv_srq_attr is;
+	struct ct_ep e;
+
+	vt_open(ct, &e, NULL);
+	for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+		struct ibv_srq_init_attr_ex attr = { .attr = { 8, 1, 0 },
+						     .comp_mask = masks[i],
+						     .srq_type = IBV_SRQT_BASIC };
+		struct ibv_srq *srq;
+
+		VT_NULL(ct, ibv_create_srq_ex(e.context, &attr), EINVAL); /* without a domain it is none */
+		attr.pd = e.pd;
+		attr.cq = e.cq;
+		srq = ibv_create_srq_ex(e.context, &attr);
+		CT_TRUE(ct, srq);
+		VT_OK(ct, ibv_query_srq(srq, &is));
+		CT_TRUE(ct, is.max_wr >= 8);
+		VT_OK(ct, ibv_destroy_srq(srq));
+	}
+	vt_close(&e);
+}
+
 const struct ct_case vt_srq[] = { { "V2", "shared", { shared, shared } },
 				  { "V2", "shared-uc", { shared, shared }, .arg = IBV_QPT_UC },
 				  { "V2", "crowd", { crowd, crowd } },
 				  { "V9", "attributes", { attributes } },
+				  { "V9", "parts-of-others", { parts_of_others } },
 				  { "V9", "limit", { limit, limit } },
 				  { "V9", "last-wqe", { last_wqe } },
 				  { NULL } };

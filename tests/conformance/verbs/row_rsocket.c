@@ -607,13 +607,53 @@ static void expect_option(struct ct *ct, int s, const int *option, int want)
 	CT_EQ(ct, len, sizeof(value));
 }
 
+/* Whatever is not 0 is on; as librdmacm and the kernel tell it. */
+static void switches(struct ct *ct)
+{
+	static const int known[][2] = { { SOL_SOCKET, SO_KEEPALIVE },
+					{ SOL_SOCKET, SO_OOBINLINE },
+					{ SOL_SOCKET, SO_REUSEADDR },
+					{ SOL_SOCKET, SO_BROADCAST },
+					{ IPPROTO_TCP, TCP_NODELAY } };
+	static const int values[] = { 1, 77, -1 };
+	int s = rsocket(AF_INET, SOCK_STREAM, 0), six = rsocket(AF_INET6, SOCK_STREAM, 0);
+	const int v6only[] = { IPPROTO_IPV6, IPV6_V6ONLY };
+
+	for (size_t i = 0; i < CT_COUNT(known); i++)
+		for (size_t v = 0; v < CT_COUNT(values); v++) {
+			expect_option(ct, s, known[i], 0);
+			CMT_OK(ct, rsetsockopt(s, known[i][0], known[i][1], &values[v], sizeof(int)));
+			expect_option(ct, s, known[i], 1);
+			CMT_OK(ct, rsetsockopt(s, known[i][0], known[i][1], &(int){ 0 }, sizeof(int)));
+		}
+	CMT_OK(ct, rsetsockopt(six, v6only[0], v6only[1], &values[2], sizeof(int)));
+	expect_option(ct, six, v6only, 1);
+	CMT_OK(ct, rclose(s));
+	CMT_OK(ct, rclose(six));
+}
+
+/* tcp(7): what they are at first, and 0 is none. */
+static void keepalive(struct ct *ct)
+{
+	static const int known[][3] = { { IPPROTO_TCP, TCP_KEEPIDLE, 7200 },
+					{ IPPROTO_TCP, TCP_KEEPCNT, 9 },
+					{ IPPROTO_TCP, TCP_KEEPINTVL, 75 } };
+	int s = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	for (size_t i = 0; i < CT_COUNT(known); i++) {
+		expect_option(ct, s, known[i], known[i][2]);
+		CMT_ERR(ct, rsetsockopt(s, known[i][0], known[i][1], &(int){ 0 }, sizeof(int)), EINVAL);
+		CMT_OK(ct, rsetsockopt(s, known[i][0], known[i][1], &(int){ 20 }, sizeof(int)));
+		expect_option(ct, s, known[i], 20);
+	}
+	CMT_OK(ct, rclose(s));
+}
+
 static void options(struct ct *ct)
 {
-	static const int known[][2] = { { SOL_SOCKET, SO_SNDBUF },    { SOL_SOCKET, SO_RCVBUF },
-					{ SOL_SOCKET, SO_KEEPALIVE }, { SOL_SOCKET, SO_OOBINLINE },
-					{ SOL_SOCKET, SO_REUSEADDR }, { IPPROTO_TCP, TCP_NODELAY },
-					{ SOL_RDMA, RDMA_SQSIZE },    { SOL_RDMA, RDMA_RQSIZE },
-					{ SOL_RDMA, RDMA_INLINE },    { SOL_RDMA, RDMA_IOMAPSIZE },
+	static const int known[][2] = { { SOL_SOCKET, SO_SNDBUF },  { SOL_SOCKET, SO_RCVBUF },
+					{ SOL_RDMA, RDMA_SQSIZE },  { SOL_RDMA, RDMA_RQSIZE },
+					{ SOL_RDMA, RDMA_INLINE },  { SOL_RDMA, RDMA_IOMAPSIZE },
 					{ IPPROTO_TCP, TCP_MAXSEG } };
 	int s = rsocket(AF_INET, SOCK_STREAM, 0), six = rsocket(AF_INET6, SOCK_STREAM, 0);
 	struct linger l = { 1, 5 };
@@ -803,6 +843,8 @@ const struct ct_case vt_rsocket[] = {
 	{ "RS", "nonblocking", CT_TWO(nonblocking) },
 	{ "RS", "threads", CT_TWO(threads) },
 	{ "RS", "options", { options } },
+	{ "RS", "options that are on or off", { switches } },
+	{ "RS", "options of keepalive", { keepalive } },
 	{ "RS", "traffic-class", { traffic } },
 	{ "RS", "mapped-memory", CT_TWO(mapped) },
 	{ "RS", "fork", CT_TWO(forks) },

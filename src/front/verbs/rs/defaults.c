@@ -59,6 +59,9 @@ void rs_defaults(struct rs_options *opt)
 				    .rq_size = defaults.rq_size,
 				    .inline_size = defaults.inline_size,
 				    .iomaps = defaults.iomaps,
+				    .keep_idle = 7200, /* as tcp(7) has them */
+				    .keep_count = 9,
+				    .keep_interval = 75,
 				    .maxseg = RS_DGRAM_MOST };
 }
 

@@ -12,11 +12,16 @@
 
 /* ---- options that are a number ---------------------------------------------------------------------------------------------------- */
 
+enum {
+	EARLY = 1,  /* before it is connected */
+	SWITCH = 2, /* on, whatever it is that is not 0 */
+	COUNT = 4,  /* 0 is none */
+};
+
 static const struct option {
 	int level, name;
 	size_t at; /* in struct rs_options */
-	int most;
-	bool early; /* before it is connected */
+	int most, kind;
 } options[] = {
 #define OPTION(level, name, field, ...) \
 	{ \
@@ -24,19 +29,20 @@ static const struct option {
 	}
 	OPTION(SOL_SOCKET, SO_SNDBUF, sndbuf, INT_MAX),
 	OPTION(SOL_SOCKET, SO_RCVBUF, rcvbuf, INT_MAX),
-	OPTION(SOL_SOCKET, SO_REUSEADDR, reuse, INT_MAX),
-	OPTION(SOL_SOCKET, SO_KEEPALIVE, keepalive, INT_MAX),
-	OPTION(SOL_SOCKET, SO_OOBINLINE, oob_inline, INT_MAX),
-	OPTION(IPPROTO_TCP, TCP_NODELAY, nodelay, INT_MAX),
-	OPTION(IPPROTO_TCP, TCP_KEEPIDLE, keep_idle, INT_MAX),
-	OPTION(IPPROTO_TCP, TCP_KEEPCNT, keep_count, INT_MAX),
-	OPTION(IPPROTO_TCP, TCP_KEEPINTVL, keep_interval, INT_MAX),
+	OPTION(SOL_SOCKET, SO_REUSEADDR, reuse, 1, SWITCH),
+	OPTION(SOL_SOCKET, SO_KEEPALIVE, keepalive, 1, SWITCH),
+	OPTION(SOL_SOCKET, SO_OOBINLINE, oob_inline, 1, SWITCH),
+	OPTION(SOL_SOCKET, SO_BROADCAST, broadcast, 1, SWITCH),
+	OPTION(IPPROTO_TCP, TCP_NODELAY, nodelay, 1, SWITCH),
+	OPTION(IPPROTO_TCP, TCP_KEEPIDLE, keep_idle, INT_MAX, COUNT),
+	OPTION(IPPROTO_TCP, TCP_KEEPCNT, keep_count, INT_MAX, COUNT),
+	OPTION(IPPROTO_TCP, TCP_KEEPINTVL, keep_interval, INT_MAX, COUNT),
 	OPTION(IPPROTO_TCP, TCP_MAXSEG, maxseg, RS_BLOCK),
-	OPTION(IPPROTO_IPV6, IPV6_V6ONLY, v6only, INT_MAX, true),
-	OPTION(SOL_RDMA, RDMA_SQSIZE, sq_size, HV_MAX_WR, true),
-	OPTION(SOL_RDMA, RDMA_RQSIZE, rq_size, HV_MAX_WR, true),
-	OPTION(SOL_RDMA, RDMA_INLINE, inline_size, INT_MAX, true),
-	OPTION(SOL_RDMA, RDMA_IOMAPSIZE, iomaps, RS_MOST_MAPS, true),
+	OPTION(IPPROTO_IPV6, IPV6_V6ONLY, v6only, 1, SWITCH | EARLY),
+	OPTION(SOL_RDMA, RDMA_SQSIZE, sq_size, HV_MAX_WR, EARLY),
+	OPTION(SOL_RDMA, RDMA_RQSIZE, rq_size, HV_MAX_WR, EARLY),
+	OPTION(SOL_RDMA, RDMA_INLINE, inline_size, INT_MAX, EARLY),
+	OPTION(SOL_RDMA, RDMA_IOMAPSIZE, iomaps, RS_MOST_MAPS, EARLY),
 #undef OPTION
 };
 
@@ -81,9 +87,11 @@ static int set_number(struct rs *rs, const struct option *o, const void *optval,
 	if (optlen < sizeof(value))
 		return -EINVAL;
 	memcpy(&value, optval, sizeof(value));
-	if (value < 0)
+	if (o->kind & SWITCH)
+		value = value != 0;
+	if (value < (o->kind & COUNT ? 1 : 0))
 		return -EINVAL;
-	if (o->early && rs->state != RS_OPEN && rs->state != RS_LISTENING && rs->state != RS_DATAGRAM)
+	if (o->kind & EARLY && rs->state != RS_OPEN && rs->state != RS_LISTENING && rs->state != RS_DATAGRAM)
 		return -EINVAL;
 	if (value > o->most)
 		value = o->most;

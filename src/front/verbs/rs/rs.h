@@ -76,7 +76,7 @@ enum rs_kind {
 /* Settings, from rsetsockopt or the files in /etc/rdma/rsocket. */
 struct rs_options {
 	int sndbuf, rcvbuf, sq_size, rq_size, inline_size, iomaps;
-	int reuse, v6only, nodelay, keepalive, oob_inline, keep_idle, keep_count, keep_interval;
+	int reuse, v6only, nodelay, keepalive, oob_inline, broadcast, keep_idle, keep_count, keep_interval;
 	int maxseg; /* kept and told, and nothing else; at first what a datagram holds, for programs make theirs as long as this */
 	int tos, tclass; /* of IPv4, of IPv6 */
 	struct linger linger;

@@ -132,7 +132,7 @@ struct ibv_pd *hv_alloc_parent_domain(struct ibv_context *context, struct ibv_pa
 	if (!attr->pd || attr->pd->context != context || HV_CHECK(attr->pd))
 		return hv_fail(EINVAL);
 	if (attr->comp_mask & ~known)
-		return hv_fail(EOPNOTSUPP);
+		return hv_fail(EINVAL);
 	pd = pd_make(ctx, 0, false);
 	if (!pd)
 		return NULL;

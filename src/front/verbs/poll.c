@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* ibv_poll_cq(3), and the reading half of ibv_create_cq_ex(3). */
+#include "base/clock.h"
 #include "front/verbs/ops.h"
 #include "front/verbs/qp.h"
 #include "front/verbs/status.h"
@@ -93,7 +94,7 @@ static int next_poll(struct ibv_cq_ex *pub)
 
 	if (n <= 0)
 		return n ? -n : ENOENT;
-	cq->taken = 0;
+	cq->taken = cq->taken_wall = 0;
 	pub->status = cq->wc.status;
 	pub->wr_id = cq->wc.wr_id;
 	return 0;
@@ -122,14 +123,6 @@ static void end_poll(struct ibv_cq_ex *pub)
 		pthread_mutex_unlock(&cq->polling);
 }
 
-static uint64_t now_of(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 #define READ(type, name, value) \
 	static type read_##name(struct ibv_cq_ex *pub) \
 	{ \
@@ -153,13 +146,20 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *pub)
 	struct hv_cq *cq = hv_cq_of_ex(pub);
 
 	if (!cq->taken)
-		cq->taken = now_of(CLOCK_MONOTONIC_RAW);
+		cq->taken = hd_now_ns();
 	return cq->taken;
 }
 
 static uint64_t read_wallclock(struct ibv_cq_ex *pub)
 {
-	return now_of(CLOCK_REALTIME);
+	struct hv_cq *cq = hv_cq_of_ex(pub);
+	struct timespec t;
+
+	if (!cq->taken_wall) {
+		clock_gettime(CLOCK_REALTIME, &t);
+		cq->taken_wall = (uint64_t)t.tv_sec * HD_NS_PER_S + (uint64_t)t.tv_nsec;
+	}
+	return cq->taken_wall;
 }
 
 /* Of what hardware for Ethernet and tag matching knows, nothing. */

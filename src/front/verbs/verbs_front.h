@@ -386,7 +386,7 @@ struct hv_cq {
 	/* poll.c: between ibv_start_poll and ibv_end_poll */
 	pthread_mutex_t polling; /* held there, unless `unlocked` */
 	struct ibv_wc wc;
-	uint64_t taken; /* when it was first asked, ns; 0: not yet */
+	uint64_t taken, taken_wall; /* when it was first asked, ns of either clock; 0: not yet */
 };
 
 static inline struct hv_cq *hv_cq_of(struct ibv_cq *cq)

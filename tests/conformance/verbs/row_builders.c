@@ -187,19 +187,41 @@ static void atomic_write_wrong(struct ct *ct)
 	vt_finish(&e);
 }
 
+#define STAMPS (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
+/* Cycles of the clock that completions are stamped by, where all drivers have them. */
+static uint64_t raw_clock(struct ct_ep *e)
+{
+	struct ibv_values_ex now = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+
+	VT_OK(e->ct, ibv_query_rt_values_ex(e->context, &now));
+	CT_EQ(e->ct, now.raw_clock.tv_sec, 0);
+	return (uint64_t)now.raw_clock.tv_nsec;
+}
+
+static void expect_stamp(struct ct_ep *e, struct ibv_cq_ex *cq, uint64_t *before)
+{
+	uint64_t stamp = ibv_wc_read_completion_ts(cq), now = raw_clock(e);
+	uint64_t wall = ibv_wc_read_completion_wallclock_ns(cq);
+
+	CT_TRUE(e->ct, stamp >= *before && stamp <= now);
+	CT_TRUE(e->ct, ibv_wc_read_completion_ts(cq) == stamp);
+	CT_TRUE(e->ct, wall && ibv_wc_read_completion_wallclock_ns(cq) == wall);
+	*before = now;
+}
+
 /* A CQ that is read piece by piece; posting in between is allowed. */
 static void extended(struct ct *ct)
 {
-	struct ibv_cq_init_attr_ex attr = {
-		.cqe = 64,
-		.wc_flags = IBV_WC_STANDARD_FLAGS | (ct->cs->arg ? IBV_WC_EX_WITH_COMPLETION_TIMESTAMP : 0)
-	};
+	struct ibv_cq_init_attr_ex attr = { .cqe = 64,
+					    .wc_flags = IBV_WC_STANDARD_FLAGS | (ct->cs->arg ? STAMPS : 0) };
 	struct ibv_poll_cq_attr poll = { 0 };
 	struct ibv_cq_ex *cq;
 	struct ct_ep e;
-	uint64_t before = 0;
+	uint64_t before;
 
 	vt_open(ct, &e, NULL);
+	before = raw_clock(&e);
 	VT_OK(ct, ibv_destroy_qp(e.qp));
 	VT_OK(ct, ibv_destroy_cq(e.cq));
 	cq = ibv_create_cq_ex(e.context, &attr);
@@ -228,12 +250,8 @@ static void extended(struct ct *ct)
 			for (; !rc; rc = ibv_next_poll(cq)) {
 				CT_EQ(ct, cq->status, IBV_WC_SUCCESS);
 				CT_EQ(ct, ibv_wc_read_qp_num(cq), e.qp->qp_num);
-				if (ct->cs->arg) {
-					uint64_t now = ibv_wc_read_completion_ts(cq);
-
-					CT_TRUE(ct, now > before);
-					before = now;
-				}
+				if (ct->cs->arg)
+					expect_stamp(&e, cq, &before);
 				if (ibv_wc_read_opcode(cq) == IBV_WC_SEND) {
 					CT_EQ(ct, cq->wr_id, 100);
 					sends++;

@@ -28,6 +28,8 @@ static void life(struct ct *ct)
 
 	vt_open(ct, &e, NULL);
 	VT_NULL(ct, ibv_alloc_parent_domain(e.context, &attr), EINVAL); /* of no domain */
+	attr = (struct ibv_parent_domain_init_attr){ .pd = e.pd, .comp_mask = 1u << 20 };
+	VT_NULL(ct, ibv_alloc_parent_domain(e.context, &attr), EINVAL);
 	td = ibv_alloc_td(e.context, &none);
 	CT_TRUE(ct, td && td->context == e.context);
 	none.comp_mask = 1u << 30;

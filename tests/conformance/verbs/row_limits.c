@@ -210,7 +210,7 @@ static void values(struct ct *ct)
 
 	VT_OK(ct, ibv_query_rt_values_ex(c, &now));
 	CT_EQ(ct, now.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
-	CT_TRUE(ct, now.raw_clock.tv_sec || now.raw_clock.tv_nsec);
+	CT_TRUE(ct, now.raw_clock.tv_nsec);
 	now.comp_mask = 0;
 	VT_OK(ct, ibv_query_rt_values_ex(c, &now));
 	CT_EQ(ct, now.comp_mask, 0);

@@ -13,8 +13,15 @@
 #define TEXT_OF(text) #text
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Which extensions there are. Programs look in either place. */
+/* Which extensions there are, and what providers over verbs say beside, which programs go by. They look in either place. */
 static DAT_NAMED_ATTR extensions[] = {
+	{ "DAT_IB_PROVIDER_NAME", "heddle" },
+	{ "DAT_IB_DEVICE_NAME", "heddle" },
+	{ "DAT_IB_CONNECTIVITY_MODE", "DIRECT" },
+	{ "DAT_IB_RDMA_READ", "TRUE" },
+	{ "DAT_IB_PORT_STATUS", "ACTIVE" },
+	{ "DAT_IB_PORT_NUMBER", "1" },
+	{ "DAT_EXTENSION_INTERFACE", "TRUE" },
 	{ DAT_IB_ATTR_FETCH_AND_ADD, "TRUE" },
 	{ DAT_IB_ATTR_CMP_AND_SWAP, "TRUE" },
 	{ DAT_IB_ATTR_IMMED_DATA, "TRUE" },

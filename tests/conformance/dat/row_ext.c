@@ -262,7 +262,39 @@ static void datagram_refused(struct ct *ct)
 	ud_close(&u);
 }
 
+static bool says(const DAT_NAMED_ATTR *attrs, int count, const DAT_NAMED_ATTR *wanted)
+{
+	for (int i = 0; i < count; i++)
+		if (!strcmp(attrs[i].name, wanted->name) && !strcmp(attrs[i].value, wanted->value))
+			return true;
+	return false;
+}
+
+/* Programs go by what these say, as providers over verbs have them: dtest reads from remote memory where DAT_IB_RDMA_READ is TRUE alone. */
+static void attributes(struct ct *ct)
+{
+	static const DAT_NAMED_ATTR wanted[] = {
+		{ "DAT_IB_RDMA_READ", "TRUE" },		  { "DAT_EXTENSION_INTERFACE", "TRUE" },
+		{ "DAT_IB_CONNECTIVITY_MODE", "DIRECT" }, { "DAT_IB_PORT_STATUS", "ACTIVE" },
+		{ DAT_IB_ATTR_FETCH_AND_ADD, "TRUE" },	  { DAT_IB_ATTR_CMP_AND_SWAP, "TRUE" },
+		{ DAT_IB_ATTR_IMMED_DATA, "TRUE" },	  { DAT_IB_ATTR_UD, "TRUE" },
+	};
+	DAT_PROVIDER_ATTR provider;
+	DAT_IA_ATTR ia;
+	struct dt d;
+
+	dt_open(ct, &d, NULL);
+	DT_OK(ct, dat_ia_query(d.ia, NULL, DAT_IA_FIELD_ALL, &ia, DAT_PROVIDER_FIELD_ALL, &provider));
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		CT_TRUE(ct, says(ia.vendor_attr, ia.num_vendor_attr, &wanted[i]));
+		CT_TRUE(ct, says(provider.provider_specific_attr, provider.num_provider_specific_attr,
+				 &wanted[i]));
+	}
+	dt_close(&d);
+}
+
 const struct ct_case dt_ext[] = {
+	{ "D8", "extension attributes", { attributes } },
 	{ "D8", "extension immediate", { immediate } },
 	{ "D8", "extension atomics", { atomics } },
 	{ "D8", "extension datagrams", { datagrams } },

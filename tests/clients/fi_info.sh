@@ -34,7 +34,8 @@ field type FI_EP_RDM
 for cap in FI_MSG FI_TAGGED FI_SEND FI_RECV FI_MULTI_RECV; do field caps ".*${cap}[], ]"; done
 if [ "$PROVIDER" = heddle ]; then
 	for cap in FI_SOURCE FI_DIRECTED_RECV FI_LOCAL_COMM FI_REMOTE_COMM; do field caps ".*${cap}[], ]"; done
-	field api_version '1\.17'
+	# it answers with the interface that it was asked for
+	field api_version "$(fi_info --version | sed -n 's/^libfabric api: //p' | sed 's/\./\\./')$"
 fi
 field addr_format 'FI_SOCKADDR_IN6?$'
 field msg_order '.*FI_ORDER_SAS'

@@ -17,12 +17,13 @@ struct _compat_ibv_port_attr; /* the first 48 bytes of struct ibv_port_attr */
 #include "front/verbs/calls.h"
 #undef HV_CALL
 
-/* Exported functions that the public header does not declare. */
+/* Exported functions that the public header does not declare, or did not always. */
 const char *ibv_get_sysfs_path(void);
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type);
+const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
 void ibv_register_driver(const char *name, void *init);
 
 /*

@@ -34,6 +34,23 @@ static const char *const statuses[] = {
 	[IBV_WC_TM_RNDV_INCOMPLETE] = "tag matching rendezvous incomplete",
 };
 
+static const char *const opcodes[] = {
+	[IBV_WR_RDMA_WRITE] = "rdma-write",
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = "rdma-write-with-imm",
+	[IBV_WR_SEND] = "send",
+	[IBV_WR_SEND_WITH_IMM] = "send-with-imm",
+	[IBV_WR_RDMA_READ] = "rdma-read",
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = "atomic-cmp-and-swp",
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = "atomic-fetch-and-add",
+	[IBV_WR_LOCAL_INV] = "local-inv",
+	[IBV_WR_BIND_MW] = "bind-mw",
+	[IBV_WR_SEND_WITH_INV] = "send-with-inv",
+	[IBV_WR_TSO] = "tso",
+	[IBV_WR_DRIVER1] = "driver1",
+	[IBV_WR_ATOMIC_WRITE - 1] = "flush", /* IBV_WR_FLUSH of newer headers */
+	[IBV_WR_ATOMIC_WRITE] = "atomic-write",
+};
+
 static const char *const nodes[] = {
 	[IBV_NODE_CA] = "InfiniBand channel adapter",
 	[IBV_NODE_SWITCH] = "InfiniBand switch",
@@ -84,6 +101,12 @@ static const char *word(const char *const *table, int count, int i)
 HV_PUBLIC const char *ibv_wc_status_str(enum ibv_wc_status status)
 {
 	return word(statuses, COUNT(statuses), (int)status);
+}
+
+/* In the header since rdma-core 50, under the version that only libraries of vendors are linked with. */
+HV_PUBLIC const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
+{
+	return word(opcodes, COUNT(opcodes), (int)opcode);
 }
 
 HV_PUBLIC const char *ibv_node_type_str(enum ibv_node_type type)

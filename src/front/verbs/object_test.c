@@ -239,6 +239,10 @@ static void every_number_has_a_word(void **state)
 {
 	for (int i = IBV_WC_SUCCESS; i <= IBV_WC_TM_RNDV_INCOMPLETE; i++)
 		assert_string_not_equal(ibv_wc_status_str((enum ibv_wc_status)i), "unknown");
+	for (int i = IBV_WR_RDMA_WRITE; i <= IBV_WR_DRIVER1; i++)
+		assert_string_not_equal(ibv_wr_opcode_str((enum ibv_wr_opcode)i), "unknown");
+	assert_string_equal(ibv_wr_opcode_str(IBV_WR_ATOMIC_WRITE), "atomic-write");
+	assert_string_equal(ibv_wr_opcode_str((enum ibv_wr_opcode)1000), "unknown");
 	for (int i = IBV_EVENT_CQ_ERR; i <= IBV_EVENT_WQ_FATAL; i++)
 		assert_string_not_equal(ibv_event_type_str((enum ibv_event_type)i), "unknown");
 	for (int i = IBV_NODE_CA; i <= IBV_NODE_UNSPECIFIED; i++)

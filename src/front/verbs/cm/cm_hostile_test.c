@@ -395,6 +395,7 @@ int main(void)
 	};
 
 	state = seed ? strtoull(seed, NULL, 0) : (uint64_t)getpid();
-	printf("# HD_TEST_SEED=%llu\n", (unsigned long long)state);
+	/* not to stdout, whose first line is the test protocol's version */
+	fprintf(stderr, "# HD_TEST_SEED=%llu\n", (unsigned long long)state);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

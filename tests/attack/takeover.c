@@ -171,7 +171,7 @@ static void an_advert_that_is_anothers(void **state)
 	assert_null(hd_cq_peek(s->b.cq));
 	wire_hear_kind(s->w, HD_PKT_USE); /* over the stranger's own link */
 	wire_hear_kind(s->w, HD_PKT_EAGER);
-	assert_string_equal(s->w->payload, "for the stranger");
+	assert_string_equal((const char *)s->w->payload, "for the stranger");
 	wire_hang_up(through);
 	wire_hang_up(s->w);
 	attack_poll(s->all, 2, 5);

@@ -133,7 +133,8 @@ static void strangers_are_told_with_their_key(void **state)
 			wait_for_error(&w, &w.b);
 			ENTRY(err).err_data = address;
 			ENTRY(err).err_data_size = sizeof(address);
-			assert_int_equal(fi_cq_readerr(w.b.cq, &ENTRY(err), 0), 1);
+			/* past the header, whose call of newer ones fills in src_addr */
+			assert_int_equal(w.b.cq->ops->readerr(w.b.cq, &ENTRY(err), 0), 1);
 			assert_int_equal(ENTRY(err).err, FI_EADDRNOTAVAIL);
 			assert_int_equal(ENTRY(err).err_data_size, w.a.name_len);
 			assert_memory_equal(address, w.a.name, w.a.name_len);

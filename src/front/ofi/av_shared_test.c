@@ -254,7 +254,7 @@ static void keys_are_shared(void **state)
 	struct hd_fi_table *a = open_keyed(false), *b = open_keyed(false), *r = open_keyed(true), *none;
 	uint64_t version = hd_fi_table_version(b);
 	union hd_fi_addr addr = addr_of(9), got;
-	char text[8];
+	char text[16];
 	uint32_t key;
 
 	assert_int_equal(hd_fi_table_open(&(struct hd_fi_table_attr){ .name = name }, &none), -FI_EINVAL);

@@ -78,14 +78,15 @@ static void close_world(struct world *w)
 	fi_freeinfo(w->info);
 }
 
+/* How long a table is up to this function: newer headers may have more, which callers take for not offered where it is empty. */
+#define UP_TO(table, last) (offsetof(struct table, last) + sizeof(void *))
+
 /* A table begins with its size and is functions from there on. */
 static void check_slots(const char *what, const void *table, size_t least)
 {
-	size_t size = *(const size_t *)table;
-
-	if (size < least)
+	if (*(const size_t *)table < least)
 		fail_msg("%s: the table is too short", what);
-	for (size_t at = sizeof(size_t); at < size; at += sizeof(void *))
+	for (size_t at = sizeof(size_t); at < least; at += sizeof(void *))
 		if (!*(void *const *)((const char *)table + at))
 			fail_msg("%s: slot at %zu is empty", what, at);
 }
@@ -93,7 +94,7 @@ static void check_slots(const char *what, const void *table, size_t least)
 static void check_ep_slots(const struct fid_ep *ep)
 {
 	check_slots("endpoint fid", ep->fid.ops, sizeof(struct fi_ops));
-	check_slots("endpoint", ep->ops, sizeof(struct fi_ops_ep));
+	check_slots("endpoint", ep->ops, UP_TO(fi_ops_ep, tx_size_left));
 	check_slots("cm", ep->cm, sizeof(struct fi_ops_cm));
 	check_slots("msg", ep->msg, sizeof(struct fi_ops_msg));
 	check_slots("tagged", ep->tagged, sizeof(struct fi_ops_tagged));
@@ -105,14 +106,14 @@ static void check_ep_slots(const struct fid_ep *ep)
 static void check_other_slots(const struct world *w)
 {
 	check_slots("domain fid", w->domain->fid.ops, sizeof(struct fi_ops));
-	check_slots("domain", w->domain->ops, sizeof(struct fi_ops_domain));
+	check_slots("domain", w->domain->ops, UP_TO(fi_ops_domain, query_collective));
 	check_slots("mr", w->domain->mr, sizeof(struct fi_ops_mr));
 	check_slots("av fid", w->av->fid.ops, sizeof(struct fi_ops));
-	check_slots("av", w->av->ops, sizeof(struct fi_ops_av));
+	check_slots("av", w->av->ops, UP_TO(fi_ops_av, av_set) + 2 * sizeof(void *));
 	check_slots("cq fid", w->cq->fid.ops, sizeof(struct fi_ops));
-	check_slots("cq", w->cq->ops, sizeof(struct fi_ops_cq));
+	check_slots("cq", w->cq->ops, UP_TO(fi_ops_cq, strerror));
 	check_slots("cntr fid", w->cntr->fid.ops, sizeof(struct fi_ops));
-	check_slots("cntr", w->cntr->ops, sizeof(struct fi_ops_cntr));
+	check_slots("cntr", w->cntr->ops, UP_TO(fi_ops_cntr, seterr));
 }
 
 static void no_slot_is_empty(void **state)

@@ -12,8 +12,9 @@
 #endif
 #define KD_FROM_AV SIZE_MAX
 
+/* struct fi_ops_av as it is since 1.20, whatever headers this is built with: what they had before ends with av_set. */
 struct kd_av_ops {
-	struct fi_ops_av old;
+	char old[offsetof(struct fi_ops_av, av_set) + sizeof(void (*)(void))];
 	int (*insert_key)(struct fid_av *av, const void *key, size_t size, fi_addr_t *addr, uint64_t flags);
 	int (*lookup_key)(struct fid_av *av, fi_addr_t addr, void *key, size_t *size);
 };

@@ -127,10 +127,10 @@ static int check_rx(const struct hd_fi_offer *offer, const struct fi_info *hints
 			     { "receive iov_limit", rx->iov_limit, best->iov_limit });
 }
 
+/* The order of data is kept for any size: for whoever asks, and where nothing is read or written it holds by itself. */
 static int check_ep(const struct fi_ep_attr *best, const struct fi_ep_attr *ep)
 {
 	const size_t contexts = best->type == FI_EP_MSG ? 1 : HD_FI_MAX_CTX;
-	const size_t order_max = best->max_order_raw_size ? SIZE_MAX : 0; /* beyond the offer on request */
 
 	if (!ep)
 		return 0;
@@ -140,9 +140,6 @@ static int check_ep(const struct fi_ep_attr *best, const struct fi_ep_attr *ep)
 		return hints_refuse("protocol", ep->protocol);
 	return CHECK_NUMBERS({ "protocol_version", ep->protocol_version, best->protocol_version },
 			     { "max_msg_size", ep->max_msg_size, best->max_msg_size },
-			     { "max_order_raw_size", ep->max_order_raw_size, order_max },
-			     { "max_order_war_size", ep->max_order_war_size, order_max },
-			     { "max_order_waw_size", ep->max_order_waw_size, order_max },
 			     { "tx_ctx_cnt", ep->tx_ctx_cnt + 1, contexts + 1 }, /* FI_SHARED_CONTEXT is -1 */
 			     { "rx_ctx_cnt", ep->rx_ctx_cnt + 1, contexts + 1 });
 }
@@ -169,20 +166,12 @@ static int check_domain_modes(uint32_t version, const struct fi_domain_attr *dom
 			     { "av_type", domain->av_type, FI_AV_TABLE });
 }
 
+/* Counts of queues, endpoints and contexts, and the size of keys, tell programs what there is: more than that is answered with it. */
 static int check_domain_sizes(const struct fi_domain_attr *domain)
 {
 	const struct fi_domain_attr *best = &hd_fi_offered_domain;
 
-	return CHECK_NUMBERS({ "mr_key_size", domain->mr_key_size, best->mr_key_size },
-			     { "cq_data_size", domain->cq_data_size, best->cq_data_size },
-			     { "cq_cnt", domain->cq_cnt, best->cq_cnt },
-			     { "ep_cnt", domain->ep_cnt, best->ep_cnt },
-			     { "tx_ctx_cnt", domain->tx_ctx_cnt, best->tx_ctx_cnt },
-			     { "rx_ctx_cnt", domain->rx_ctx_cnt, best->rx_ctx_cnt },
-			     { "max_ep_tx_ctx", domain->max_ep_tx_ctx, best->max_ep_tx_ctx },
-			     { "max_ep_rx_ctx", domain->max_ep_rx_ctx, best->max_ep_rx_ctx },
-			     { "max_ep_stx_ctx", domain->max_ep_stx_ctx, best->max_ep_stx_ctx },
-			     { "max_ep_srx_ctx", domain->max_ep_srx_ctx, best->max_ep_srx_ctx },
+	return CHECK_NUMBERS({ "cq_data_size", domain->cq_data_size, best->cq_data_size },
 			     { "cntr_cnt", domain->cntr_cnt, best->cntr_cnt },
 			     { "mr_iov_limit", domain->mr_iov_limit, best->mr_iov_limit });
 }

@@ -92,7 +92,6 @@ struct refusal {
 
 REFUSE(hmem, h->caps = FI_MSG | FI_HMEM)
 REFUSE(dgram_rma, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_RMA))
-REFUSE(dgram_order_size, (h->ep_attr->type = FI_EP_DGRAM, h->ep_attr->max_order_raw_size = 8))
 REFUSE(dgram_atomics, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_ATOMIC))
 REFUSE(unknown_cap, h->caps = FI_MSG | UINT64_C(1) << 60)
 REFUSE(user_id, h->caps = FI_MSG | FI_AV_USER_ID)
@@ -128,11 +127,9 @@ REFUSE(rx_comp_order, (h->caps = FI_MSG | FI_RMA, h->rx_attr->comp_order = FI_OR
 REFUSE(rx_op_flags, h->rx_attr->op_flags = FI_INJECT)
 REFUSE(rx_caps, (h->caps = FI_MSG, h->rx_attr->caps = FI_RMA))
 REFUSE(mixed_basic, h->domain_attr->mr_mode = FI_MR_BASIC | FI_MR_LOCAL)
-REFUSE(key_size, h->domain_attr->mr_key_size = 16)
 REFUSE(cq_data, h->domain_attr->cq_data_size = 16)
 REFUSE(domain_key, h->domain_attr->auth_key_size = 8)
 REFUSE(domain_caps, h->domain_attr->caps = FI_AV_USER_ID)
-REFUSE(endpoints, h->domain_attr->ep_cnt = SIZE_MAX)
 REFUSE(domain_name, h->domain_attr->name = strdup("eth0"))
 REFUSE(fabric_name, h->fabric_attr->name = strdup("10.0.0.0/8"))
 REFUSE(newer_provider, h->fabric_attr->prov_version = FI_VERSION(99, 0))
@@ -144,7 +141,6 @@ static void what_is_not_there_is_refused(void **state)
 #define R(name) { #name, name }
 		R(hmem),
 		R(dgram_rma),
-		R(dgram_order_size),
 		R(dgram_atomics),
 		R(unknown_cap),
 		R(user_id),
@@ -176,11 +172,9 @@ static void what_is_not_there_is_refused(void **state)
 		R(rx_op_flags),
 		R(rx_caps),
 		R(mixed_basic),
-		R(key_size),
 		R(cq_data),
 		R(domain_key),
 		R(domain_caps),
-		R(endpoints),
 		R(domain_name),
 		R(fabric_name),
 		R(newer_provider),
@@ -272,6 +266,27 @@ static void orders_on_request(void **state)
 	assert_true((info->tx_attr->msg_order & all) == all && (info->rx_attr->msg_order & all) == all);
 	assert_true(info->ep_attr->max_order_raw_size == SIZE_MAX);
 	assert_int_equal(info->ep_attr->max_order_war_size, HD_RMA_ORDERED);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+/* What tells of a domain is no demand, and an order of what there is not holds. */
+static void counts_are_answered(void **state)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+	struct fi_domain_attr *domain = hints->domain_attr;
+
+	hints->ep_attr->type = FI_EP_DGRAM;
+	hints->ep_attr->max_order_raw_size = 8;
+	domain->mr_key_size = domain->cq_cnt = domain->ep_cnt = domain->tx_ctx_cnt = domain->rx_ctx_cnt =
+		SIZE_MAX;
+	domain->max_ep_tx_ctx = domain->max_ep_rx_ctx = domain->max_ep_stx_ctx = domain->max_ep_srx_ctx =
+		SIZE_MAX;
+	info = ask(hints);
+	assert_int_equal(info->domain_attr->mr_key_size, HD_FI_MR_KEY_SIZE);
+	assert_int_equal(info->domain_attr->max_ep_rx_ctx, HD_FI_MAX_CTX);
+	assert_int_equal(info->domain_attr->ep_cnt, HD_FI_MAX_OBJECTS);
+	assert_int_equal(info->ep_attr->max_order_raw_size, 8);
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
 }
@@ -522,6 +537,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_there_is_refused),
 		cmocka_unit_test(capabilities_are_those_asked_for),
 		cmocka_unit_test(orders_on_request),
+		cmocka_unit_test(counts_are_answered),
 		cmocka_unit_test(contexts_carry_what_is_theirs),
 		cmocka_unit_test(modes_are_cleared),
 		cmocka_unit_test(models_are_returned_as_asked),

@@ -151,11 +151,13 @@ static ssize_t read_looking(struct fid_cq *fid, void *buf, size_t count)
 
 /* ---- blocking reads ------------------------------------------------------------------------------------ */
 
-/* How many entries end the wait: a condition is given with FI_CQ_COND_THRESHOLD. */
-static size_t wanted_entries(const struct hd_fi_cq *cq, const void *cond)
+/* How many entries end the wait: with FI_CQ_COND_THRESHOLD the condition is the number itself, and no more than there is room for. */
+static size_t wanted_entries(const struct hd_fi_cq *cq, const void *cond, size_t room)
 {
-	size_t wanted = cq->cond == FI_CQ_COND_THRESHOLD && cond ? *(const size_t *)cond : 1;
+	size_t wanted = cq->cond == FI_CQ_COND_THRESHOLD ? (uintptr_t)cond : 1;
 
+	if (wanted > room)
+		wanted = room;
 	return wanted ? wanted : 1;
 }
 
@@ -164,7 +166,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
 	uint64_t end = hd_deadline_ns(timeout);
-	size_t wanted = wanted_entries(cq, cond);
+	size_t wanted = wanted_entries(cq, cond, count);
 	ssize_t got = -FI_EAGAIN;
 
 	if (!hd_fi_waiting_blocks(&cq->waiting))

@@ -236,16 +236,16 @@ static int check_newer(uint32_t version, const struct fi_mr_attr *attr)
 }
 
 /*
- * Whether a segment can be one. NULL is no buffer, but a region of the whole address space begins there: some
+ * Whether a segment can be one, which may be empty. NULL is no buffer, but a region of the whole address space begins there: some
  * programs register that, and name virtual addresses as offsets.
  */
 static bool segment_can_be(const struct iovec *iov)
 {
 	uintptr_t base = (uintptr_t)iov->iov_base;
 
-	if (!iov->iov_len || base + iov->iov_len < base)
+	if (base + iov->iov_len < base)
 		return false;
-	return iov->iov_base || iov->iov_len == SIZE_MAX;
+	return iov->iov_base || !iov->iov_len || iov->iov_len == SIZE_MAX;
 }
 
 static int mr_check_attr(const struct fi_mr_attr *attr, uint64_t flags)
@@ -260,9 +260,8 @@ static int mr_check_attr(const struct fi_mr_attr *attr, uint64_t flags)
 			"a region with access bits that there are not, or an offset, which has to be 0");
 	for (size_t i = 0; i < attr->iov_count; i++)
 		if (!segment_can_be(&attr->mr_iov[i]))
-			return hd_fi_no(
-				FI_EINVAL,
-				"a region with an empty segment, one at NULL, or one beyond the end of memory");
+			return hd_fi_no(FI_EINVAL,
+					"a region with a segment at NULL, or one beyond the end of memory");
 	return 0;
 }
 

@@ -176,7 +176,8 @@ static void keys(struct ct *ct)
 	CT_EQ(ct, fi_mr_reg(dom.domain, mem, 64, FI_REMOTE_READ, 0, 5, 0, &other, NULL), -FI_ENOKEY);
 	CT_OK(ct, fi_close(&mr->fid));
 	CT_OK(ct, fi_mr_reg(dom.domain, mem, 64, FI_REMOTE_READ, 0, 5, 0, &mr, NULL));
-	CT_REFUSED(ct, fi_mr_reg(dom.domain, mem, 0, FI_REMOTE_READ, 0, 6, 0, &other, NULL));
+	CT_OK(ct, fi_mr_reg(dom.domain, mem, 0, FI_REMOTE_READ, 0, 6, 0, &other, NULL)); /* of nothing */
+	CT_OK(ct, fi_close(&other->fid));
 	CT_REFUSED(ct, fi_mr_reg(dom.domain, NULL, 64, FI_REMOTE_READ, 0, 6, 0, &other, NULL));
 	CT_REFUSED(ct, fi_mr_reg(dom.domain, mem, 64, FI_TAGGED, 0, 6, 0, &other, NULL));
 	CT_REFUSED(ct, fi_mr_reg(dom.domain, mem, 64, FI_REMOTE_READ, 8, 6, 0, &other, NULL));
@@ -292,7 +293,7 @@ static void told_by_event(struct ct *ct)
 		ct_late(ct, end, "the event of a registration");
 	CT_EQ(ct, event, FI_MR_COMPLETE);
 	CT_TRUE(ct, entry.fid == &mr->fid && entry.context == CTX(42));
-	CT_REFUSED(ct, fi_mr_reg(dom.domain, mem, 0, REMOTE, 0, 2, 0, &mr, NULL));
+	CT_REFUSED(ct, fi_mr_reg(dom.domain, NULL, 64, REMOTE, 0, 2, 0, &mr, NULL));
 	CT_EQ(ct, fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
 	CT_OK(ct, fi_close(&mr->fid));
 	CT_OK(ct, fi_close(&dom.domain->fid));

@@ -311,7 +311,8 @@ static void threshold(struct ct *ct)
 {
 	struct ct_want want = { .wait = FI_WAIT_UNSPEC, .cond = FI_CQ_COND_THRESHOLD };
 	struct fi_cq_tagged_entry got[8];
-	size_t wanted = 4, count = 0;
+	const void *four = (void *)4, *two = (void *)2, *many = (void *)100; /* the condition is the number */
+	size_t count = 0;
 	struct ct_dom dom;
 	struct ct_ep e;
 	char buf[8][8];
@@ -330,19 +331,26 @@ static void threshold(struct ct *ct)
 		ssize_t rc;
 
 		while (count < 4) {
-			rc = fi_cq_sread(e.rxcq, got, 8, &wanted, 20000);
+			rc = fi_cq_sread(e.rxcq, got, 8, four, 20000);
 			CT_TRUE(ct, rc > 0);
 			count += (size_t)rc;
 		}
 		CT_EQ(ct, count, 4);
 		do /* one that is too long comes alone */
-			rc = fi_cq_sread(e.rxcq, got, 8, &wanted, 20000);
+			rc = fi_cq_sread(e.rxcq, got, 8, four, 20000);
 		while (rc == -FI_EAGAIN && ct_now() - start < 15);
 		CT_EQ(ct, rc, -FI_EAVAIL);
 		CT_TRUE(ct, ct_now() - start < 15);
 		CT_TRUE(ct, ct_progress(&e));
-		wanted = 2;
-		CT_EQ(ct, fi_cq_sread(e.rxcq, got, 8, &wanted, 100), -FI_EAGAIN);
+		CT_EQ(ct, fi_cq_sread(e.rxcq, got, 8, two, 100), -FI_EAGAIN);
+		ct_trecv(&e, buf[5], 8, 2, 0, CTX(6));
+	}
+	ct_sync(ct, &e);
+	if (!ct->rank) {
+		CT_POST(&e, fi_tinject(e.ep, "12345678", 8, e.addr[1], 2));
+	} else { /* no more than there is room for */
+		CT_EQ(ct, fi_cq_sread(e.rxcq, got, 1, many, 20000), 1);
+		CT_TRUE(ct, got[0].op_context == CTX(6));
 	}
 	ct_finish(&e);
 }

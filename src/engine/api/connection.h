@@ -209,6 +209,9 @@ int hd_ep_presume(struct hd_ep *ep);
 int hd_ep_disconnect(struct hd_ep *ep);
 int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word);
 
+/* hd_ep_is_over: its connection has ended, or came to nothing. */
+bool hd_ep_is_over(const struct hd_ep *ep);
+
 /*
  * hd_ep_down_after: HD_EV_DOWN of this connection comes when the program has read what the queue pair with this hd_ep_number, of the same node, had
  * completed by then; or some 50 ms later, or when the program leaves itself. 0: it does not wait, as at first.

@@ -318,6 +318,12 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	return 0;
 }
 
+bool hd_ep_is_over(const struct hd_ep *ep)
+{
+	hd_assert_locked(ep->node);
+	return ep->conn && ep->conn->state == HD_CONN_OVER;
+}
+
 int hd_ep_disconnect(struct hd_ep *ep)
 {
 	return hd_ep_disconnect_for(ep, 0);

@@ -149,7 +149,10 @@ static int ep_accept(struct fid_ep *fid, const void *param, size_t paramlen)
 	return rc ? rc : hd_fi_answer(ep, &data);
 }
 
-/* Who was connected gets one FI_SHUTDOWN: for this call, or, if it comes too late, for the other end's. */
+/*
+ * Who was connected gets one FI_SHUTDOWN: for this call, or, if it comes too late, for the other end's. Programs answer that with a call of
+ * their own, which libfabric's providers take.
+ */
 static int ep_shutdown(struct fid_ep *fid, uint64_t flags)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
@@ -163,7 +166,7 @@ static int ep_shutdown(struct fid_ep *fid, uint64_t flags)
 		return hd_fi_no(FI_ENOTCONN, "fi_shutdown of an endpoint that is not connected");
 	hd_fi_lock(ep->domain);
 	up = !hd_ep_peer_name(ep->ep, &peer);
-	rc = hd_ep_disconnect(ep->ep);
+	rc = hd_ep_is_over(ep->ep) ? 0 : hd_ep_disconnect(ep->ep);
 	if (!rc && up)
 		hd_evq_post(hd_fi_eq_evq(ep->bound.eq),
 			    &(struct hd_event){ .code = HD_EV_DOWN, .owner = (void *)&ep->fid });

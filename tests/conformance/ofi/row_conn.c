@@ -539,7 +539,7 @@ static void shut_down(struct ct *ct)
 		cancelled(&d.e, CTX(10 + i));
 	CT_EQ(ct, fi_send(d.e.ep, in[0], 8, NULL, 0, NULL), -FI_ENOTCONN);
 	CT_EQ(ct, fi_tinject(d.e.ep, in[0], 8, 0, 1), -FI_ENOTCONN);
-	CT_REFUSED(ct, fi_shutdown(d.e.ep, 0));
+	CT_OK(ct, fi_shutdown(d.e.ep, 0)); /* who hears of the end may answer it */
 	no_event(&d, 50);
 	ct_quiet(&d.e, 20, "after the end");
 	ct_sync(ct, &d.e);

@@ -212,7 +212,8 @@ static void short_ones_take_the_faster_way(void **state)
 	assert_memory_equal(mem, mine, 64);
 	while (hd_sleep_arm(p.b.node))
 		hd_sleep_disarm(p.b.node);
-	(void)read(hd_core(p.b.node)->wake_fd, &n, sizeof(n));
+	if (read(hd_core(p.b.node)->wake_fd, &n, sizeof(n)) < 0)
+		assert_int_equal(errno, EAGAIN);
 	mine[0] = 2;
 	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
 	assert_int_equal(direct_alone(&p).err, 0);

@@ -24,10 +24,10 @@ static void copy_addr(struct sockaddr_storage *to, const struct sockaddr *from)
 
 static uint16_t some_port(void)
 {
-	uint32_t r = 0;
+	uint32_t r;
+	bool drawn = getrandom(&r, sizeof(r), 0) == sizeof(r);
 
-	getrandom(&r, sizeof(r), 0);
-	return (uint16_t)(FIRST_OWN_PORT + r % OWN_PORTS);
+	return (uint16_t)(FIRST_OWN_PORT + (drawn ? r % OWN_PORTS : 0));
 }
 
 /* ---- binding ------------------------------------------------------------------------------------------------------------- */

@@ -16,10 +16,10 @@
 
 uint32_t hv_cm_psn(void)
 {
-	uint32_t psn = 0;
+	uint32_t psn;
+	bool drawn = getrandom(&psn, sizeof(psn), 0) == sizeof(psn);
 
-	getrandom(&psn, sizeof(psn), 0);
-	return psn & 0xffffff;
+	return drawn ? psn & 0xffffff : 0; /* one is as good as another */
 }
 
 static int attr_init(const struct hv_id *id, struct ibv_qp_attr *attr)

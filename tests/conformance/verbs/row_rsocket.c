@@ -295,6 +295,53 @@ static void half(struct ct *ct)
 	rst_close(&r);
 }
 
+static void expect_option(struct ct *ct, int s, const int *option, int want)
+{
+	int value = -1;
+	socklen_t len = sizeof(value);
+
+	CMT_OK(ct, rgetsockopt(s, option[0], option[1], &value, &len));
+	CT_EQ(ct, value, want);
+	CT_EQ(ct, len, sizeof(value));
+}
+
+static void *accepts(void *arg)
+{
+	const struct rst *r = arg;
+
+	errno = 0;
+	return (void *)(intptr_t)(raccept(r->listener, NULL, NULL) < 0 ? errno : 0);
+}
+
+/* As of the kernel's: who waits for callers learns that none will be let in, and callers are refused; the address stays taken. */
+static void shut_listener(struct ct *ct)
+{
+	struct rst r = { 0 };
+	pthread_t waits;
+	void *err;
+
+	rst_open(ct, &r);
+	if (!ct->rank) {
+		CMT_OK(ct, rshutdown(r.listener, SHUT_WR));
+		CT_EQ(ct, pthread_create(&waits, NULL, accepts, &r), 0);
+		usleep(20000); /* it waits by now, or will not have to */
+		CMT_OK(ct, rshutdown(r.listener, SHUT_RD));
+		CT_EQ(ct, pthread_join(waits, &err), 0);
+		CT_EQ(ct, (intptr_t)err, EINVAL);
+		CMT_ERR(ct, raccept(r.listener, NULL, NULL), EINVAL);
+		CT_EQ(ct, rst_await(&r, r.listener, POLLHUP) & POLLIN, 0);
+		expect_option(ct, r.listener, (int[]){ SOL_SOCKET, SO_ACCEPTCONN }, 0);
+		CMT_OK(ct, rshutdown(r.listener, SHUT_RDWR));
+	}
+	ct_sync(ct, NULL);
+	if (ct->rank) {
+		r.s = rsocket(r.family, SOCK_STREAM, 0);
+		CMT_ERR(ct, rconnect(r.s, (struct sockaddr *)&r.at, rst_size(&r)), ECONNREFUSED);
+	}
+	ct_sync(ct, NULL);
+	rst_close(&r);
+}
+
 /* What has been written is there, though its writer has closed, and nobody has read in between. */
 static void close_at_once(struct ct *ct)
 {
@@ -597,16 +644,6 @@ static void threads(struct ct *ct)
 
 /* ---- options ------------------------------------------------------------------------------------------------------------------- */
 
-static void expect_option(struct ct *ct, int s, const int *option, int want)
-{
-	int value = -1;
-	socklen_t len = sizeof(value);
-
-	CMT_OK(ct, rgetsockopt(s, option[0], option[1], &value, &len));
-	CT_EQ(ct, value, want);
-	CT_EQ(ct, len, sizeof(value));
-}
-
 /* Whatever is not 0 is on; as librdmacm and the kernel tell it. */
 static void switches(struct ct *ct)
 {
@@ -833,6 +870,7 @@ const struct ct_case vt_rsocket[] = {
 	{ "RS", "flags", CT_TWO(flags) },
 	{ "RS", "vectors", CT_TWO(vectors) },
 	{ "RS", "half-close", CT_TWO(half) },
+	{ "RS", "shut-listener", CT_TWO(shut_listener) },
 	{ "RS", "close-at-once", CT_TWO(close_at_once) },
 	{ "RS", "closed-when-accepted", CT_TWO(closed_when_accepted) },
 	{ "RS", "reset", CT_TWO(reset) },

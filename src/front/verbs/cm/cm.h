@@ -239,6 +239,9 @@ int hv_id_only_family(const struct hv_id *id);
 /* hv_id_take_port: have the service's name that its address asks for, or any that is free when it has no port. 0, -EADDRINUSE, … */
 int hv_id_take_port(struct hv_id *id);
 
+/* hv_id_turn_away: a listening id takes nobody in any more; whom the program has not read of is rejected. */
+void hv_id_turn_away(struct hv_id *id);
+
 /* hv_listener_put: one user less. With hv_cm_lock. */
 void hv_listener_put(struct hv_listener *listener);
 

@@ -88,6 +88,13 @@ static void listener_leave(struct hv_id *id)
 	hd_node_unlock(id->listener->ctx->node);
 }
 
+void hv_id_turn_away(struct hv_id *id)
+{
+	hd_lock_take(&hv_cm_lock);
+	listener_leave(id);
+	hd_lock_give(&hv_cm_lock);
+}
+
 /* An id that was asked for goes without an answer: that is a rejection. With the lock. */
 static void request_leave(struct hv_id *id)
 {

@@ -60,7 +60,7 @@ static int listen_for(struct rs *rs, int backlog)
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->family };
 
 	if (rs->state == RS_LISTENING)
-		return 0;
+		return rs->end.shut_read ? -EINVAL : 0;
 	if (rs->state != RS_OPEN)
 		return rs->type == SOCK_DGRAM ? -EOPNOTSUPP : -EINVAL;
 	if (!rs->id->route.addr.src_addr.sa_family &&
@@ -135,8 +135,11 @@ static int await_caller(struct rs *rs, struct caller *caller)
 
 	if (rs->state != RS_LISTENING)
 		return rs->type == SOCK_DGRAM ? -EOPNOTSUPP : -EINVAL;
-	while ((rc = next_caller(rs, caller)) == -EAGAIN && !(rc = rs_wait(rs, true)))
-		continue;
+	do {
+		if (rs->end.shut_read)
+			return -EINVAL;
+		rc = next_caller(rs, caller);
+	} while (rc == -EAGAIN && !(rc = rs_wait(rs, true)));
 	return rc;
 }
 
@@ -237,11 +240,24 @@ HV_PUBLIC int rconnect(int socket, const struct sockaddr *addr, socklen_t addrle
 
 /* ---- half of it --------------------------------------------------------------------------------------------------------------- */
 
+/* Nobody is let in any more, and who waits for callers is told; an end to writing means nothing there. */
+static int shut_listener(struct rs *rs, int how)
+{
+	if (how == SHUT_WR || rs->end.shut_read)
+		return 0;
+	hv_id_turn_away(hv_id_of(rs->id));
+	rs->end.shut_read = true;
+	rs_changed(rs);
+	return 0;
+}
+
 /* A place in the queue for it is always there: RS_CONTROL. */
 static int connect_shut(struct rs *rs, int how)
 {
 	int rc = 0;
 
+	if (rs->state == RS_LISTENING)
+		return shut_listener(rs, how);
 	rs_step(rs);
 	while (rs->state == RS_ACCEPTED && !rc)
 		rc = rs_wait(rs, true);

@@ -245,7 +245,7 @@ static int get_fact(struct rs *rs, int level, int name, int *value)
 		*value = rs->type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
 		return 0;
 	case SO_ACCEPTCONN:
-		*value = rs->state == RS_LISTENING;
+		*value = rs->state == RS_LISTENING && !rs->end.shut_read;
 		return 0;
 	default:
 		return -ENOPROTOOPT;
@@ -256,7 +256,7 @@ static uint8_t tcp_state(const struct rs *rs)
 {
 	switch (rs->state) {
 	case RS_LISTENING:
-		return TCP_LISTEN;
+		return rs->end.shut_read ? TCP_CLOSE : TCP_LISTEN;
 	case RS_CONNECTING:
 		return TCP_SYN_SENT;
 	case RS_ACCEPTED:

@@ -18,6 +18,8 @@ short rs_events(struct rs *rs)
 	case RS_OPEN:
 		return POLLOUT | POLLHUP;
 	case RS_LISTENING:
+		if (rs->end.shut_read)
+			return POLLOUT | POLLHUP;
 		return hd_evq_has(hv_cm_channel_of(rs->ch)->evq) ? POLLIN : 0;
 	case RS_DATAGRAM:
 		return (short)((rs->in.count || rs->end.shut_read ? POLLIN | POLLRDNORM : 0) |

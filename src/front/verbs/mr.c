@@ -59,8 +59,9 @@ static int mr_check(const struct wanted *w)
 	if ((!w->length && w->changes) || (uintptr_t)w->addr + w->length < (uintptr_t)w->addr ||
 	    w->iova + w->length < w->iova)
 		return EINVAL;
-	if (w->access & IBV_ACCESS_ON_DEMAND)
-		return 0;
+	if (w->access &
+	    IBV_ACCESS_ON_DEMAND) /* all memory, which devices offer that have IBV_ODP_SUPPORT_IMPLICIT */
+		return !w->addr && w->length == SIZE_MAX ? EINVAL : 0;
 	if (!hd_is_mapped(w->addr, w->length))
 		return EFAULT;
 	return w->access & IBV_ACCESS_LOCAL_WRITE && hd_is_read_only(w->addr, w->length) ? EFAULT : 0;

@@ -210,6 +210,7 @@ static void regions(struct ct *ct)
 	others_open(ct, &o);
 	key = e.mr->rkey;
 	VT_NULL(ct, ibv_reg_mr(e.pd, NULL, 4096, 0), EFAULT);
+	VT_NULL(ct, ibv_reg_mr(e.pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE), EINVAL);
 	empty = ibv_reg_mr(e.pd, e.buf, 0, VT_ACCESS); /* a region of nothing is one */
 	CT_TRUE(ct, empty && !empty->length);
 	VT_OK(ct, ibv_dereg_mr(empty));

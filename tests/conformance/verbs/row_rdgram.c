@@ -289,11 +289,47 @@ static void reused_beside_ipv4(struct ct *ct)
 	CMT_OK(ct, rclose(ipv4));
 }
 
+/* connect(2): AF_UNSPEC, and it is connected with nobody any more. */
+static void dissolve(struct ct *ct, int s, const struct sockaddr *to)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
+
+	CMT_OK(ct, rconnect(s, to, sizeof(struct sockaddr_in)));
+	CMT_OK(ct, rgetpeername(s, (struct sockaddr *)&peer, &len));
+	CMT_OK(ct, rconnect(s, &none, sizeof(none)));
+	CMT_ERR(ct, rgetpeername(s, (struct sockaddr *)&peer, &len), ENOTCONN);
+	CMT_ERR(ct, rsend(s, "x", 1, 0), EDESTADDRREQ);
+	CT_EQ(ct, rsendto(s, "x", 1, 0, to, sizeof(struct sockaddr_in)), 1);
+}
+
+/* Both ends are one thread's: nobody else is there to answer for the one while it sends by the other. */
+static void one_thread(struct ct *ct)
+{
+	int a = rsocket(AF_INET, SOCK_DGRAM, 0), b = rsocket(AF_INET, SOCK_DGRAM, 0);
+	struct sockaddr_storage at;
+	socklen_t len = sizeof(at);
+	char buf[8];
+
+	cmt_here(AF_INET, 0, &at);
+	CMT_OK(ct, rbind(a, (struct sockaddr *)&at, sizeof(struct sockaddr_in)));
+	CMT_OK(ct, rgetsockname(a, (struct sockaddr *)&at, &len));
+	CT_EQ(ct, rsendto(b, "there", 5, 0, (struct sockaddr *)&at, len), 5);
+	CT_EQ(ct, rrecvfrom(a, buf, sizeof(buf), 0, (struct sockaddr *)&at, &len), 5);
+	CT_EQ(ct, rsendto(a, "back", 4, 0, (struct sockaddr *)&at, len), 4);
+	CT_EQ(ct, rrecv(b, buf, sizeof(buf), 0), 4);
+	dissolve(ct, b, (struct sockaddr *)&at);
+	CMT_OK(ct, rclose(a));
+	CMT_OK(ct, rclose(b));
+}
+
 const struct ct_case vt_rdgram[] = {
 	{ "RS", "datagrams", CT_TWO(echo) },
 	{ "RS", "datagrams-ipv6", CT_TWO(echo), .arg = 6 },
 	{ "RS", "datagrams-are-whole", CT_TWO(whole) },
 	{ "RS", "datagrams-refused", CT_TWO(refused) },
+	{ "RS", "datagrams-of-one-thread", { one_thread }, .seconds = 20 },
 	{ "RS", "datagrams-nonblocking", CT_TWO(nonblocking) },
 	{ "RS", "datagrams-at-one-name", CT_TWO(reused) },
 	{ "RS", "datagrams-at-one-name-ipv6", CT_TWO(reused), .arg = 6 },

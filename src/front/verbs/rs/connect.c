@@ -196,11 +196,20 @@ static int await_connection(struct rs *rs)
 	return rc;
 }
 
+/* Of datagrams: with nobody any more. */
+static bool is_nobody(const struct sockaddr *addr, socklen_t addrlen)
+{
+	return addrlen >= sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC;
+}
+
 static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct sockaddr_storage name;
-	int rc = rs_name_in(rs, addr, addrlen, &name);
+	int rc;
 
+	if (rs->type == SOCK_DGRAM && is_nobody(addr, addrlen))
+		return rs_dgram_connect(rs, addr);
+	rc = rs_name_in(rs, addr, addrlen, &name);
 	if (rc)
 		return rc;
 	if (rs->type == SOCK_DGRAM)

@@ -8,6 +8,9 @@
 #include <errno.h>
 #include <string.h>
 
+#define OTHERS_MS \
+	2 /* how often a sender that waits to be told of a queue pair looks for those who ask others of its process */
+
 /* ---- sending ---------------------------------------------------------------------------------------------------------------------- */
 
 static int dgram_post(struct rs *rs, const struct rs_dest *d, char *from, uint32_t len, bool block)
@@ -77,6 +80,30 @@ static int dgram_pending(struct rs *rs)
 	return rs->end.shut_write ? -EPIPE : -err;
 }
 
+/* Whoever asks this process's others is told now: their program may be the one that waits here. Our own lock is given up meanwhile. */
+static void answer_for_others(struct rs *rs)
+{
+	struct rs *other;
+
+	pthread_mutex_unlock(&rs->lock);
+	for (int fd = 0; (other = rs_next(&fd)); rs_leave(other, 0))
+		if (other != rs && other->dgram && other->v.cq)
+			rs_step(other);
+	pthread_mutex_lock(&rs->lock);
+}
+
+/* Until more is known of who has been asked, or others may have been: 0, -errno. */
+static int await_answer(struct rs *rs, bool may_wait)
+{
+	int rc;
+
+	if (!may_wait || rs->nonblocking)
+		return -EAGAIN;
+	answer_for_others(rs);
+	rc = rs_wait_for(rs, OTHERS_MS);
+	return rc == -ETIMEDOUT ? 0 : rc;
+}
+
 ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const struct sockaddr *to, int flags)
 {
 	size_t len = rs_total(iov, count);
@@ -94,7 +121,9 @@ ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const s
 		d = rc ? NULL : dgram_find(rs, to, &rc);
 		if (d)
 			sent = dgram_send_to(rs, d, iov, count);
-		if (!rc && sent == -EAGAIN)
+		if (!rc && !d)
+			rc = await_answer(rs, !(flags & MSG_DONTWAIT));
+		else if (!rc && sent == -EAGAIN)
 			rc = rs_wait(rs, !(flags & MSG_DONTWAIT));
 	}
 	return rc < 0 ? rc : rc > 0 ? (ssize_t)len : sent;

@@ -304,7 +304,10 @@ struct rs_incoming {
 	bool truncated; /* it was longer; out */
 };
 
-/* rs_dgram_bind: have this name (NULL: any, unless it has one) and a queue pair; rs_dgram_connect: send there, hear of nobody else. 0, -errno. */
+/*
+ * rs_dgram_bind: have this name (NULL: any, unless it has one) and a queue pair; rs_dgram_connect: send there, hear of nobody else, or, of
+ * AF_UNSPEC, of everybody. 0, -errno.
+ */
 int rs_dgram_open(struct rs *rs);
 int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr);
 int rs_dgram_connect(struct rs *rs, const struct sockaddr *addr);

@@ -7,14 +7,15 @@
 
 /* ---- words --------------------------------------------------------------------------------------------------------------- */
 
+/* As libibverbs has them: logs are searched for them. */
 static const char *const statuses[] = {
 	[IBV_WC_SUCCESS] = "success",
 	[IBV_WC_LOC_LEN_ERR] = "local length error",
 	[IBV_WC_LOC_QP_OP_ERR] = "local QP operation error",
 	[IBV_WC_LOC_EEC_OP_ERR] = "local EE context operation error",
 	[IBV_WC_LOC_PROT_ERR] = "local protection error",
-	[IBV_WC_WR_FLUSH_ERR] = "work request flushed",
-	[IBV_WC_MW_BIND_ERR] = "memory window bind error",
+	[IBV_WC_WR_FLUSH_ERR] = "Work Request Flushed Error",
+	[IBV_WC_MW_BIND_ERR] = "memory management operation error",
 	[IBV_WC_BAD_RESP_ERR] = "bad response error",
 	[IBV_WC_LOC_ACCESS_ERR] = "local access error",
 	[IBV_WC_REM_INV_REQ_ERR] = "remote invalid request error",
@@ -24,14 +25,14 @@ static const char *const statuses[] = {
 	[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR retry counter exceeded",
 	[IBV_WC_LOC_RDD_VIOL_ERR] = "local RDD violation error",
 	[IBV_WC_REM_INV_RD_REQ_ERR] = "remote invalid RD request",
-	[IBV_WC_REM_ABORT_ERR] = "aborted by the remote end",
+	[IBV_WC_REM_ABORT_ERR] = "aborted error",
 	[IBV_WC_INV_EECN_ERR] = "invalid EE context number",
 	[IBV_WC_INV_EEC_STATE_ERR] = "invalid EE context state",
 	[IBV_WC_FATAL_ERR] = "fatal error",
 	[IBV_WC_RESP_TIMEOUT_ERR] = "response timeout error",
 	[IBV_WC_GENERAL_ERR] = "general error",
-	[IBV_WC_TM_ERR] = "tag matching error",
-	[IBV_WC_TM_RNDV_INCOMPLETE] = "tag matching rendezvous incomplete",
+	[IBV_WC_TM_ERR] = "TM error",
+	[IBV_WC_TM_RNDV_INCOMPLETE] = "TM software rendezvous",
 };
 
 static const char *const opcodes[] = {
@@ -90,7 +91,7 @@ static const char *const events[] = {
 	[IBV_EVENT_QP_LAST_WQE_REACHED] = "last WQE reached",
 	[IBV_EVENT_CLIENT_REREGISTER] = "client reregistration",
 	[IBV_EVENT_GID_CHANGE] = "GID table change",
-	[IBV_EVENT_WQ_FATAL] = "WQ fatal error",
+	[IBV_EVENT_WQ_FATAL] = "WQ fatal",
 };
 
 static const char *word(const char *const *table, int count, int i)

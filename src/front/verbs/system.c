@@ -76,5 +76,7 @@ HV_PUBLIC int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, 
 		buf[--len] = '\0';
 	else if ((size_t)len < size)
 		buf[len] = '\0';
+	else
+		return -1; /* cut off */
 	return (int)len;
 }

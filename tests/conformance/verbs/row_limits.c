@@ -217,6 +217,26 @@ static void values(struct ct *ct)
 	VT_OK(ct, ibv_close_device(c));
 }
 
+/* What programs print, and others look for in their logs. */
+static void words(struct ct *ct)
+{
+	static const struct {
+		enum ibv_wc_status status;
+		const char *word;
+	} all[] = { { IBV_WC_SUCCESS, "success" },
+		    { IBV_WC_WR_FLUSH_ERR, "Work Request Flushed Error" },
+		    { IBV_WC_MW_BIND_ERR, "memory management operation error" },
+		    { IBV_WC_RETRY_EXC_ERR, "transport retry counter exceeded" },
+		    { IBV_WC_REM_ABORT_ERR, "aborted error" },
+		    { IBV_WC_TM_ERR, "TM error" },
+		    { IBV_WC_TM_RNDV_INCOMPLETE, "TM software rendezvous" } };
+
+	for (size_t i = 0; i < CT_COUNT(all); i++)
+		if (strcmp(ibv_wc_status_str(all[i].status), all[i].word))
+			ct_fail(ct, "%d is \"%s\"", (int)all[i].status, ibv_wc_status_str(all[i].status));
+	CT_TRUE(ct, !strcmp(ibv_event_type_str(IBV_EVENT_WQ_FATAL), "WQ fatal"));
+}
+
 /* A port says whether address handles have to have a GRH, and means it: ibv_query_port(3), ibv_create_ah(3), ibv_modify_qp(3). */
 static void grh(struct ct *ct)
 {
@@ -250,5 +270,6 @@ const struct ct_case vt_limits[] = { { "QP", "largest", { largest } },
 				     { "V4", "empty", { empty, empty } },
 				     { "V3", "largest-datagram", { datagrams, datagrams } },
 				     { "V10", "clock", { values } },
+				     { "V10", "words", { words } },
 				     { "V10", "grh", { grh } },
 				     { NULL } };

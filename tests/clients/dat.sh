@@ -252,6 +252,7 @@ for t in "${transports[@]}"; do
 	renamed
 	dtest_pair -b 65536 -B 20
 	dtest_pair -c -b 65536 -B 20
+	dtest_pair -p -b 4096
 	dtestcm_pair 20
 	dtestsrq_pair 64 4 3 5
 	dtestsrq_pair 4096 2 10 3

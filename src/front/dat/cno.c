@@ -263,7 +263,7 @@ static DAT_RETURN wait_answer(int why)
 		return DAT_SUCCESS;
 	case ETIMEDOUT:
 	case EAGAIN:
-		return hu_error(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
+		return (DAT_RETURN)DAT_QUEUE_EMPTY; /* no error, as OFA's providers have it */
 	case EINTR:
 		return hu_error(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE);
 	default:

@@ -5,6 +5,13 @@
 
 #include <errno.h>
 
+/* There is nothing: of completions that is no error, as OFA's providers have it; programs compare with the bare type. */
+static DAT_RETURN evd_read_nothing(const struct hu_evd *evd, DAT_RETURN_TYPE type)
+{
+	return evd->flags & (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG) ? (DAT_RETURN)type
+								       : hu_error(type, DAT_NO_SUBTYPE);
+}
+
 /* The oldest event; false: there is none. With the lock. */
 static bool evd_read_take(struct hu_evd *evd, DAT_EVENT *event)
 {
@@ -42,7 +49,7 @@ DAT_RETURN hu_evd_dequeue(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 	hu_leave(evd->o.ia);
 	if (!there)
 		hd_node_rest(evd->o.ia->node);
-	return there ? DAT_SUCCESS : hu_error(DAT_QUEUE_EMPTY, DAT_NO_SUBTYPE);
+	return there ? DAT_SUCCESS : evd_read_nothing(evd, DAT_QUEUE_EMPTY);
 }
 
 DAT_RETURN hu_evd_post_se(DAT_EVD_HANDLE handle, const DAT_EVENT *event)
@@ -102,13 +109,13 @@ static DAT_RETURN end_wait(struct hu_evd *evd, int why, DAT_EVENT *event, DAT_CO
 	else if (evd->unwaitable)
 		rc = hu_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
 	else if (why == -EAGAIN)
-		rc = hu_error(DAT_TIMEOUT_EXPIRED, DAT_NO_SUBTYPE);
+		rc = evd_read_nothing(evd, DAT_TIMEOUT_EXPIRED);
 	else if (why == -EINTR)
 		rc = hu_error(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE);
 	else if (why)
 		rc = HU_DEAD;
 	else if (!evd_read_take(evd, event))
-		rc = hu_error(DAT_TIMEOUT_EXPIRED, DAT_NO_SUBTYPE); /* it was of an endpoint that is gone */
+		rc = evd_read_nothing(evd, DAT_TIMEOUT_EXPIRED); /* it was of an endpoint that is gone */
 	*more = (DAT_COUNT)hd_cq_count(evd->cq);
 	hu_leave(evd->o.ia);
 	return rc;

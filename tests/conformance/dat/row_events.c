@@ -132,8 +132,34 @@ static void notification(struct ct *ct)
 	dt_close(&d);
 }
 
+/*
+ * That there is nothing is said of completions by the bare type, without the class of errors, as OFA's providers do: dtest -p compares with that.
+ * Of other events it is said with the class, as there.
+ */
+static void bare_types(struct ct *ct)
+{
+	DAT_EVD_HANDLE which;
+	DAT_CNO_HANDLE cno;
+	DAT_EVENT event;
+	DAT_COUNT more;
+	struct dt d;
+
+	dt_open(ct, &d, NULL);
+	CT_EQ(ct, dat_evd_dequeue(d.recv, &event), DAT_QUEUE_EMPTY);
+	CT_EQ(ct, dat_evd_dequeue(d.request, &event), DAT_QUEUE_EMPTY);
+	CT_EQ(ct, dat_evd_wait(d.recv, 1000, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
+	CT_EQ(ct, dat_evd_dequeue(d.connect, &event), DAT_CLASS_ERROR | DAT_QUEUE_EMPTY);
+	CT_EQ(ct, dat_evd_dequeue(d.async, &event), DAT_CLASS_ERROR | DAT_QUEUE_EMPTY);
+	CT_EQ(ct, dat_evd_wait(d.cr, 1000, 1, &event, &more), DAT_CLASS_ERROR | DAT_TIMEOUT_EXPIRED);
+	DT_OK(ct, dat_cno_create(d.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+	CT_EQ(ct, dat_cno_wait(cno, 1000, &which), DAT_QUEUE_EMPTY);
+	DT_OK(ct, dat_cno_free(cno));
+	dt_close(&d);
+}
+
 const struct ct_case dt_events[] = {
 	{ "D8", "event queue", { queue } },
+	{ "D8", "event queue without a class", { bare_types } },
 	{ "D8", "event waiters", { waiters } },
 	{ "D8", "event notification", { notification } },
 	{ NULL },

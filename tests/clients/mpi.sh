@@ -32,8 +32,9 @@ build_mpi() {
 mpi() {
 	local transport=$1 limit=$2
 	shift 2
+	[[ " $* " == *" --mca pml "* ]] || set -- --mca pml cm "$@"
 	over "$transport" "$limit" mpirun --allow-run-as-root --oversubscribe \
-		--mca mpi_yield_when_idle 1 --mca pml cm --mca mtl ofi \
+		--mca mpi_yield_when_idle 1 --mca mtl ofi \
 		--mca mtl_ofi_provider_include "$PROVIDER" --mca opal_warn_on_missing_libcuda 0 \
 		--mca btl_base_warn_component_unused 0 -x FI_PROVIDER_PATH "$@"
 }

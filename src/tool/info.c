@@ -72,16 +72,21 @@ static void print_device(const char *name, const char *what, void *arg)
 	printf("  %-10s  %s\n", name, what);
 }
 
-/* The interface adapters that libdat2 finds by the file that comes with the front. */
+/* The interface adapters that libdat2 finds by the file that comes with the front: none where that was not built. */
 static void print_adapters(void)
 {
-	puts("\nInterface adapters for uDAPL programs");
+	bool any = false;
+
 	for (size_t i = 0; hd_front_at(i); i++) {
 		const struct hd_front *front = hd_front_at(i);
 		char folder[2 * PATH_MAX + 64];
 
-		if (front->adapter && !hd_front_find(front, folder, sizeof(folder)))
-			printf("  %-10s  for DAT_OVERRIDE: %s/dat.conf\n", front->adapter, folder);
+		if (!front->adapter || hd_front_find(front, folder, sizeof(folder)))
+			continue;
+		if (!any)
+			puts("\nInterface adapters for uDAPL programs");
+		any = true;
+		printf("  %-10s  for DAT_OVERRIDE: %s/dat.conf\n", front->adapter, folder);
 	}
 }
 

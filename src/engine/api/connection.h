@@ -176,8 +176,8 @@ void hd_request_reject(struct hd_request *request, const struct hd_cm_data *data
 
 /*
  * hd_ep_accept: this endpoint takes the connection; HD_EV_UP follows, or HD_EV_UP with err. Called WITHOUT any node's lock: it takes that
- * of the endpoint's node and that of the service's, one after the other. The request is void after 0 and after -ECONNABORTED: its caller
- * has gone. -EISCONN: the endpoint is or was connected already.
+ * of the endpoint's node and that of the service's, one after the other, and the service's node makes a turn of progress. The request is void
+ * after 0 and after -ECONNABORTED: its caller has gone. -EISCONN: the endpoint is or was connected already.
  */
 int hd_ep_accept(struct hd_ep *ep, struct hd_request *request, const struct hd_cm_data *data);
 

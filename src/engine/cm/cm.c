@@ -252,6 +252,9 @@ int hd_ep_accept(struct hd_ep *ep, struct hd_request *request, const struct hd_c
 	size_t len = hd_cm_copy(body.data, data);
 	int rc;
 
+	hd_node_lock(server);
+	hd_node_poll(server); /* the caller may have said that it goes, and nobody looked */
+	hd_node_unlock(server);
 	hd_node_lock(ep->node); /* first, so that READY finds it waiting */
 	rc = hd_conn_expect(ep, request, &body);
 	hd_node_unlock(ep->node);

@@ -297,6 +297,32 @@ static void caller_goes(void **state)
 	}
 }
 
+/* It gives up, and nobody has looked since: what has come by the answer counts. */
+static void caller_goes_unseen(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct hd_connect_args args = { .timeout_ms = 50 };
+		struct hd_request *request;
+		struct rig r;
+		struct got g;
+
+		rig_open(&r, transport);
+		args.to = (struct sockaddr *)&r.name;
+		assert_int_equal(hd_ep_connect(r.a.ep, &args), 0);
+		request = called(&r);
+		while (!poll_event(r.ea, &g)) /* the service's node stands still meanwhile */
+			hd_node_poll(r.a.node);
+		assert_int_equal(g.err, ETIMEDOUT);
+		assert_int_equal(hd_ep_accept(r.b.ep, request, NULL), -ECONNABORTED);
+		assert_int_equal(r.service->pending, 0);
+		end_close_ep(&r.a);
+		end_open_ep(&r.a, r.ea);
+		join(&r);
+		rig_close(&r);
+	}
+}
+
 /* Nobody comes to be connected to the endpoint that has accepted. */
 static void caller_goes_late(void **state)
 {
@@ -315,13 +341,11 @@ static void caller_goes_late(void **state)
 	unsetenv("HEDDLE_ANSWER_TIMEOUT");
 }
 
-/* The caller has given up, and the acceptor has not heard of it when it takes the request: its acceptance is answered. */
+/* The caller gives up before it has read that it was accepted: the acceptance is answered. */
 static void accepted_too_late(void **state)
 {
 	EACH_TRANSPORT(transport)
 	{
-		struct hd_connect_args args = { .timeout_ms = 50 };
-		struct hd_request *request;
 		struct end late;
 		struct rig r;
 		struct got g;
@@ -330,13 +354,9 @@ static void accepted_too_late(void **state)
 		late = (struct end){ .node = r.server };
 		assert_int_equal(hd_cq_open(r.server, &(struct hd_cq_attr){ .size = 64 }, &late.cq), 0);
 		end_open_ep(&late, r.eb);
-		args.to = (struct sockaddr *)&r.name;
-		assert_int_equal(hd_ep_connect(r.a.ep, &args), 0);
-		request = called(&r);
-		while (!poll_event(r.ea, &g)) /* the service's node stands still meanwhile */
-			hd_node_poll(r.a.node);
-		assert_int_equal(g.err, ETIMEDOUT);
-		assert_int_equal(hd_ep_accept(late.ep, request, NULL), 0);
+		call(&r, NULL);
+		assert_int_equal(hd_ep_accept(late.ep, called(&r), NULL), 0);
+		assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
 		g = next(&r, r.eb);
 		assert_int_equal(g.code, HD_EV_UP);
 		assert_int_equal(g.err, ECONNREFUSED);
@@ -668,6 +688,7 @@ int main(void)
 		cmocka_unit_test(rejection_brings_data),
 		cmocka_unit_test(no_answer),
 		cmocka_unit_test(caller_goes),
+		cmocka_unit_test(caller_goes_unseen),
 		cmocka_unit_test(caller_goes_late),
 		cmocka_unit_test(accepted_too_late),
 		cmocka_unit_test(acceptor_goes),

@@ -11,9 +11,9 @@
 need mpirun mpicc
 mpicc -O1 -Wall -o "$scratch/onesided" "$here/onesided.c" || exit 2
 
-messages=(--mca btl ofi,self)
+messages=(--mca btl "ofi,self")
 [ "$(mpirun --version | sed -n 's/^mpirun (Open MPI) \([0-9]*\).*/\1/p')" -lt 5 ] ||
-	messages=(--mca pml ob1 --mca btl ofi,self,sm --mca osc_rdma_btl_names ofi)
+	messages=(--mca pml ob1 --mca btl "ofi,self,sm" --mca osc_rdma_btl_names ofi)
 
 # onesided RANKS TRANSPORT: the windows are those of osc rdma, which has no other way out than btl ofi
 onesided() {

@@ -438,7 +438,8 @@ static void not_there(struct ct *ct)
 	char *at = mmap(NULL, 12288, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	dt_open(ct, &d, NULL);
-	CT_TRUE(ct, at != MAP_FAILED && !munmap(at + 8192, 4096)); /* not before: an IA maps a page of its own */
+	CT_TRUE(ct,
+		at != MAP_FAILED && !munmap(at + 8192, 4096)); /* not before: an IA maps a page of its own */
 	for (size_t from = 0; from <= 8192; from += 4096) {
 		r.for_va = at + from;
 		DT_TYPE(ct,

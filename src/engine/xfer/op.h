@@ -58,9 +58,9 @@ struct hd_op {
 	bool has_token; /* it waits for `token` */
 	bool redraw;	/* something has gone before it since */
 	bool beside; /* a write of a queue pair behind another one: its data comes in beside that, in frames */
-	bool send_fence,
-		rma_fence; /* counted in the endpoint's send_fences, which are the peer's too, and rma_fences */
-	uint32_t token;	   /* hd_link_ops.fence */
+	bool send_fence;		      /* counted in the endpoint's and the peer's send_fences */
+	bool rma_fence;			      /* counted in the endpoint's rma_fences */
+	uint32_t token;			      /* hd_link_ops.fence */
 	uint32_t token_spent, token_requests; /* what had been sent when it was drawn */
 	struct iovec iov[HD_IOV_MAX];
 	struct hd_mr *regions[HD_IOV_MAX];

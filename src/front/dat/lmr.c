@@ -55,8 +55,7 @@ static DAT_RETURN check_memory(const DAT_LMR_PARAM *p, const void *at)
 {
 	if ((uintptr_t)at + p->length < (uintptr_t)at)
 		return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
-	if (!hd_is_mapped(at, p->length) ||
-	    (p->mem_priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG && hd_is_read_only(at, p->length)))
+	if (!hd_is_usable(at, p->length, p->mem_priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
 		return hu_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	return DAT_SUCCESS;
 }

@@ -59,12 +59,10 @@ static int mr_check(const struct wanted *w)
 	if ((!w->length && w->changes) || (uintptr_t)w->addr + w->length < (uintptr_t)w->addr ||
 	    w->iova + w->length < w->iova)
 		return EINVAL;
-	if (w->access &
-	    IBV_ACCESS_ON_DEMAND) /* all memory, which devices offer that have IBV_ODP_SUPPORT_IMPLICIT */
+	/* on demand all memory might be named, by which devices have IBV_ODP_SUPPORT_IMPLICIT */
+	if (w->access & IBV_ACCESS_ON_DEMAND)
 		return !w->addr && w->length == SIZE_MAX ? EINVAL : 0;
-	if (!hd_is_mapped(w->addr, w->length))
-		return EFAULT;
-	return w->access & IBV_ACCESS_LOCAL_WRITE && hd_is_read_only(w->addr, w->length) ? EFAULT : 0;
+	return hd_is_usable(w->addr, w->length, w->access & IBV_ACCESS_LOCAL_WRITE) ? 0 : EFAULT;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define OTHERS_MS \
-	2 /* how often a sender that waits to be told of a queue pair looks for those who ask others of its process */
+/* How often a sender that waits to be told of a queue pair looks for those who ask others of its process. */
+#define OTHERS_MS 2
 
 /* ---- sending ---------------------------------------------------------------------------------------------------------------------- */
 

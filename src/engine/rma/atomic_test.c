@@ -56,18 +56,9 @@ static struct hd_mr *region_of(struct scene *s, void *at, size_t len, uint32_t a
 	return region(s, KEY, &(struct iovec){ at, len }, 1, access);
 }
 
-/* Waits for room; 0, or what it was refused with. */
 static int post(struct scene *s, const struct hd_atomic_args *args)
 {
-	uint64_t end = hd_now_ns() + PATIENCE;
-	int rc;
-
-	while ((rc = hd_atomic(s->p.a.ep, s->p.a.to, args)) == -EAGAIN) {
-		hd_node_poll(s->p.a.node);
-		hd_node_poll(s->p.b.node);
-		assert_true(hd_now_ns() < end);
-	}
-	return rc;
+	return pair_atomic(&s->p, args);
 }
 
 static void expect(struct scene *s, uint32_t how, void *ctx, int err)

@@ -7,7 +7,6 @@
 #include "engine/test/test_pair.h"
 #include "engine/test/test_rma.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,15 +84,8 @@ static uint64_t add_at_end(struct pair *p, uint64_t more)
 		.ctx = &old,
 		.flags = DONE,
 	};
-	uint64_t end = hd_now_ns() + PATIENCE;
-	int rc;
 
-	while ((rc = hd_atomic(p->a.ep, p->a.to, &args)) == -EAGAIN) {
-		hd_node_poll(p->a.node);
-		hd_node_poll(p->b.node);
-		assert_true(hd_now_ns() < end);
-	}
-	assert_int_equal(rc, 0);
+	assert_int_equal(pair_atomic(p, &args), 0);
 	assert_ptr_equal(pair_next(p, &p->a).ctx, &old);
 	return old;
 }

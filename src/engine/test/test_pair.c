@@ -118,6 +118,19 @@ void pair_close(struct pair *p)
 	unsetenv("HEDDLE_TRANSPORT");
 }
 
+int pair_atomic(struct pair *p, const struct hd_atomic_args *args)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+	int rc;
+
+	while ((rc = hd_atomic(p->a.ep, p->a.to, args)) == -EAGAIN) {
+		hd_node_poll(p->a.node);
+		hd_node_poll(p->b.node);
+		assert_true(hd_now_ns() < end);
+	}
+	return rc;
+}
+
 struct hd_cqe pair_next(struct pair *p, struct side *s)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;

@@ -51,7 +51,7 @@ static int grow(struct hv_build *b)
 	return 0;
 }
 
-/* A further request; NULL: no memory, which ibv_wr_complete will tell. */
+/* A further request; NULL: no memory, which ibv_wr_complete will tell. Whether its data is inline the setter says, not wr_flags. */
 static struct ibv_send_wr *wr_add(struct ibv_qp_ex *pub, enum ibv_wr_opcode opcode)
 {
 	struct hv_build *b = qp_of(pub)->build;
@@ -69,9 +69,10 @@ static struct ibv_send_wr *wr_add(struct ibv_qp_ex *pub, enum ibv_wr_opcode opco
 		return NULL;
 	}
 	b->count++;
-	n->wr = (struct ibv_send_wr){
-		.wr_id = pub->wr_id, .sg_list = n->sge, .opcode = opcode, .send_flags = pub->wr_flags
-	};
+	n->wr = (struct ibv_send_wr){ .wr_id = pub->wr_id,
+				      .sg_list = n->sge,
+				      .opcode = opcode,
+				      .send_flags = pub->wr_flags & ~(unsigned)IBV_SEND_INLINE };
 	return &n->wr;
 }
 

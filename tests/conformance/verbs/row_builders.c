@@ -88,6 +88,35 @@ static void builders(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* IBV_SEND_INLINE is none of wr_flags: how data is taken the setter says, so a list by address may be as long as any, and be filled. */
+static void inline_flag(struct ct *ct)
+{
+	const struct vt_want want = { .send_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ };
+	const struct vt_name *to;
+	struct ibv_qp_ex *qp;
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	if (!ct->rank) {
+		to = &e.peer[1];
+		qp = ibv_qp_to_qp_ex(e.qp);
+		ct_fill(e.buf, 65536, 1);
+		ibv_wr_start(qp);
+		qp->wr_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
+		qp->wr_id = 1;
+		ibv_wr_rdma_write(qp, to->rkey, to->addr);
+		ibv_wr_set_sge(qp, e.mr->lkey, (uintptr_t)e.buf, 65536);
+		qp->wr_id = 2;
+		ibv_wr_rdma_read(qp, to->rkey, to->addr);
+		ibv_wr_set_sge(qp, e.mr->lkey, (uintptr_t)e.buf + 65536, 65536);
+		VT_OK(ct, ibv_wr_complete(qp));
+		vt_next(&e, 1, IBV_WC_SUCCESS);
+		vt_next(&e, 2, IBV_WC_SUCCESS);
+		ct_verify(ct, e.buf + 65536, 65536, 1, "written and read");
+	}
+	vt_finish(&e);
+}
+
 /* One that is wrong, and none is posted. */
 static void wrong(struct ct *ct)
 {
@@ -276,6 +305,7 @@ static void extended(struct ct *ct)
 
 const struct ct_case vt_builders[] = {
 	{ "WR", "builders", { builders, builders } },
+	{ "WR", "inline-flag", { inline_flag, inline_flag } },
 	{ "WR", "wrong", { wrong, wrong } },
 	{ "WR", "atomic-write", { atomic_write, atomic_write } },
 	{ "WR", "atomic-write-short", { atomic_write_wrong, atomic_write_wrong }, .arg = IBV_WC_LOC_LEN_ERR },

@@ -408,6 +408,11 @@ static void domains(struct ct *ct)
 	VT_OK(ct, ibv_close_xrcd(a));
 	VT_OK(ct, ibv_close_xrcd(b));
 	VT_NULL(ct, xt_domain(ct, context, fd, 0), EAGAIN);
+	a = xt_domain(ct, context, fd,
+		      O_CREAT | O_EXCL | O_RDWR | O_TRUNC); /* what else open(2) has is overlooked */
+	CT_TRUE(ct, a);
+	VT_NULL(ct, xt_domain(ct, context, fd, O_EXCL), EINVAL);
+	VT_OK(ct, ibv_close_xrcd(a));
 	a = xt_domain(ct, context, -1, O_CREAT);
 	b = xt_domain(ct, context, -1, O_CREAT | O_EXCL);
 	CT_TRUE(ct, a && b && a != b);

@@ -234,7 +234,7 @@ struct ibv_xrcd *hv_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_
 
 	if (attr->comp_mask & ~(uint32_t)(IBV_XRCD_INIT_ATTR_RESERVED - 1))
 		return hv_fail(EOPNOTSUPP);
-	if (attr->comp_mask != IBV_XRCD_INIT_ATTR_RESERVED - 1 || attr->oflags & ~(O_CREAT | O_EXCL))
+	if (attr->comp_mask != IBV_XRCD_INIT_ATTR_RESERVED - 1)
 		return hv_fail(EINVAL);
 	xrcd = hv_object_new(ctx, HV_KIND_XRCD, sizeof(*xrcd));
 	if (!xrcd)

@@ -224,7 +224,7 @@ int hv_ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
 	grh_read(ctx, grh, &header);
-	index = gid_index(ctx, &header.dgid);
+	index = port == 1 ? gid_index(ctx, &header.dgid) : -1;
 	if (index < 0) {
 		errno = EINVAL;
 		return -1;

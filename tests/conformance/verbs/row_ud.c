@@ -102,6 +102,9 @@ static void answer(struct ct *ct)
 		level(ct, &e, &wc, e.buf);
 		VT_OK(ct, ibv_init_ah_from_wc(e.context, 1, &wc, (struct ibv_grh *)e.buf, &av));
 		CT_EQ(ct, av.port_num, 1);
+		/* another port has none of these GIDs */
+		CT_EQ(ct, ibv_init_ah_from_wc(e.context, 2, &wc, (struct ibv_grh *)e.buf, &av),
+		      wc.wc_flags & IBV_WC_GRH ? -1 : 0);
 		wr.wr.ud.ah = ibv_create_ah_from_wc(e.pd, &wc, (struct ibv_grh *)e.buf, 1);
 		CT_TRUE(ct, wr.wr.ud.ah);
 		wr.wr.ud.remote_qpn = wc.src_qp;

@@ -127,6 +127,8 @@ void hv_fork_ops(struct hv_context *ctx)
 {
 	hv_fill_ops(ctx, true);
 	ctx->pub.query_device_ex = told_query_device_ex;
+	ctx->pub.query_port = told_query_port;
+	ctx->pub.query_rt_values = told_query_rt_values;
 	ctx->pub.alloc_dm = hv_alloc_dm;
 	ctx->pub.free_dm = told_free_dm;
 }

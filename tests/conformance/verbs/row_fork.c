@@ -91,6 +91,22 @@ static void making_fails(struct ct_ep *e)
 	MUST(ibv_resize_cq(e->cq, 10) != 0);
 }
 
+/* What the device is needs no process that it belongs to. */
+static void asking_works(struct ct_ep *e)
+{
+	struct ibv_values_ex now = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+	struct ibv_device_attr_ex more;
+	struct ibv_device_attr device;
+	struct ibv_port_attr port = { 0 };
+	struct ibv_gid_entry gid;
+
+	MUST(!ibv_query_device(e->context, &device) && device.max_qp > 0);
+	MUST(!ibv_query_device_ex(e->context, NULL, &more) && more.orig_attr.max_qp == device.max_qp);
+	MUST(!ibv_query_port(e->context, 1, &port) && port.state == IBV_PORT_ACTIVE);
+	MUST(!ibv_query_gid_ex(e->context, 1, 0, &gid, 0));
+	MUST(!ibv_query_rt_values_ex(e->context, &now) && now.comp_mask == IBV_VALUES_MASK_RAW_CLOCK);
+}
+
 /* What comes of it does not matter, but that it comes: programs clean up in their children, too. */
 static void destroying_ends(struct ct_ep *e)
 {
@@ -128,6 +144,7 @@ static void __attribute__((noreturn)) child(struct ct_ep *e, int round)
 		posting_fails(e);
 		waiting_fails(e);
 		making_fails(e);
+		asking_works(e);
 	}
 	if (round % 2)
 		own_device_works(e);

@@ -385,6 +385,26 @@ int hv_ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *a
 	return rc;
 }
 
+/* May it be fetched before it is needed? 0 or a positive errno; the page has two for a key, and these are the ones of Linux' drivers. */
+static int advise_check(const struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge,
+			bool write)
+{
+	const struct hv_mr *mr = hd_mr_find(ctx->node, sge->lkey);
+	uint64_t at = mr ? sge->addr - mr->iova : 0;
+	bool lost;
+
+	if (!mr)
+		return hd_window_find(ctx->node, sge->lkey, &lost) ? EINVAL : ENOENT;
+	if (mr->pub.lkey != sge->lkey || !(mr->access & IBV_ACCESS_ON_DEMAND))
+		return ENOENT;
+	if (!hv_mr_is_of(mr, pd) || (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE)))
+		return EPERM;
+	if (at > mr->pub.length || sge->length > mr->pub.length - at)
+		return EFAULT;
+	return hd_is_usable(mr->memory + at, sge->length, write) ? 0 : EFAULT;
+}
+
+/* Pages come when they are needed: there is nothing to be fetched before. */
 int hv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *sge,
 		 uint32_t count)
 {
@@ -397,15 +417,10 @@ int hv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 		return EINVAL;
 	if (!hv_enter(ctx))
 		return EIO;
-	for (uint32_t i = 0; i < count && !rc; i++) {
-		struct iovec iov;
-		struct hd_mr *region;
-
-		/* whose pages come when they are needed: there is nothing to be fetched before */
-		rc = !hv_local(ctx, hv_pd_of(pd), &sge[i], write, &iov, &region);
-	}
+	for (uint32_t i = 0; i < count && !rc; i++)
+		rc = advise_check(ctx, hv_pd_of(pd), &sge[i], write);
 	hv_leave(ctx);
-	return rc ? EFAULT : 0;
+	return rc;
 }
 
 /* ---- local keys -------------------------------------------------------------------------------------------------------------- */

@@ -45,6 +45,7 @@ struct ibv_mw *hv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		rc = hd_window_open(ctx->node, hv_pd_real(hv_pd_of(pd))->number, type == IBV_MW_TYPE_2,
 				    &mw->window);
 		if (!rc) {
+			hd_window_own(mw->window, mw);
 			mw->pub.rkey = (uint32_t)hd_mr_key(mw->window);
 			mw->pub.handle = ++ctx->next_handle;
 			hv_object_show(mw, mw->pub.handle);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* V7: ibv_dereg_mr(3) and ibv_rereg_mr(3) while requests use the region: local keys count when bytes move. */
+/* V7: ibv_dereg_mr(3) and ibv_rereg_mr(3) while requests use the region: local keys count when bytes move; ibv_advise_mr(3). */
 #include "vt.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define SHORT 64
 #define LONG (600u << 10)
@@ -166,6 +168,63 @@ static void each_its_own(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* ---- advice ------------------------------------------------------------------------------------------------------------------- */
+
+static int prefetch(struct ibv_pd *pd, bool write, uint64_t addr, uint32_t len, uint32_t lkey)
+{
+	struct ibv_sge sge = { addr, len, lkey };
+
+	return ibv_advise_mr(pd, write ? IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE : IBV_ADVISE_MR_ADVICE_PREFETCH,
+			     IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+}
+
+/* ibv_advise_mr(3): each error that it names, where the page has two for a key by what drivers answer. */
+static void advised(struct ct *ct)
+{
+	struct ct_ep e;
+	struct ibv_pd *other;
+	struct ibv_mr *full, *rdonly, *partly;
+	char *hole;
+	struct ibv_mw *mw;
+	struct ibv_sge sge;
+	uint64_t at;
+
+	vt_open(ct, &e, NULL);
+	at = (uintptr_t)e.buf;
+	full = ibv_reg_mr(e.pd, e.buf, 4096, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE);
+	rdonly = ibv_reg_mr(e.pd, e.buf, 4096, IBV_ACCESS_ON_DEMAND);
+	other = ibv_alloc_pd(e.context);
+	mw = ibv_alloc_mw(e.pd, IBV_MW_TYPE_1);
+	CT_TRUE(ct, full && rdonly && other && mw);
+	for (int write = 0; write < 2; write++) {
+		VT_OK(ct, prefetch(e.pd, write, at, 4096, full->lkey));
+		VT_ERR(ct, prefetch(e.pd, write, at, 4097, full->lkey), EFAULT);
+		VT_ERR(ct, prefetch(e.pd, write, at - 1, 8, full->lkey), EFAULT);
+		VT_ERR(ct, prefetch(other, write, at, 8, full->lkey), EPERM);
+		VT_ERR(ct, prefetch(e.pd, write, at, 8, rdonly->lkey), write ? EPERM : 0);
+		VT_ERR(ct, prefetch(e.pd, write, at, 8, e.mr->lkey), ENOENT); /* not on demand */
+		VT_ERR(ct, prefetch(e.pd, write, at, 8, full->lkey ^ 0x10000), ENOENT);
+		VT_ERR(ct, prefetch(e.pd, write, at, 8, mw->rkey), EINVAL);
+	}
+	hole = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	partly = ibv_reg_mr(e.pd, hole, 8192, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE);
+	CT_TRUE(ct, partly && !mprotect(hole + 4096, 4096, PROT_READ));
+	VT_OK(ct, prefetch(e.pd, false, (uintptr_t)hole, 8192, partly->lkey));
+	VT_ERR(ct, prefetch(e.pd, true, (uintptr_t)hole, 8192, partly->lkey), EFAULT);
+	CT_TRUE(ct, !munmap(hole + 4096, 4096));
+	VT_ERR(ct, prefetch(e.pd, false, (uintptr_t)hole, 8192, partly->lkey), EFAULT);
+	VT_OK(ct, prefetch(e.pd, true, (uintptr_t)hole, 4096, partly->lkey));
+	VT_OK(ct, ibv_dereg_mr(partly));
+	munmap(hole, 4096);
+	sge = vt_sge(&e, 0, 8);
+	VT_ERR(ct, ibv_advise_mr(e.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 2, &sge, 1), EINVAL);
+	VT_OK(ct, ibv_dealloc_mw(mw));
+	VT_OK(ct, ibv_dealloc_pd(other));
+	VT_OK(ct, ibv_dereg_mr(full));
+	VT_OK(ct, ibv_dereg_mr(rdonly));
+	vt_close(&e);
+}
+
 const struct ct_case vt_keys[] = {
 	{ "V7", "recv-dereg", { received, received }, .arg = DEREG },
 	{ "V7", "recv-dereg-srq", { received, received }, .arg = DEREG | 8 },
@@ -177,5 +236,6 @@ const struct ct_case vt_keys[] = {
 	{ "V7", "recv-rereg-same-srq", { received, received }, .arg = STILL_THERE | 8 },
 	{ "V7", "send-dereg", { sent, sent } },
 	{ "V7", "own-regions", { each_its_own, each_its_own } },
+	{ "V7", "advised", { advised } },
 	{ NULL }
 };

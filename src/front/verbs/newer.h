@@ -19,6 +19,12 @@ struct hv_cntr; /* struct ibv_comp_cntr: likewise */
 /* IBV_ACCESS_FLUSH_GLOBAL and _PERSISTENT: what may be flushed by peers. No queue pair of ours does that, so a right to it is as good as none. */
 #define HV_ACCESS_FLUSH (1 << 8 | 1 << 9)
 
+/*
+ * IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC: memory of ibv_alloc_buf may be such as devices reach that see no protected one. Without
+ * IBV_DEVICE_CC_DMA_BOUNCE plain memory will do.
+ */
+#define HV_PARENT_UNPROTECTED (1 << 2)
+
 enum {
 	HV_MR_IOVA = 1 << 0,
 	HV_MR_ADDR = 1 << 1,

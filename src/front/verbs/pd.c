@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Protection domains: ibv_alloc_pd(3), ibv_alloc_td(3), ibv_alloc_parent_domain(3). */
 #include "front/verbs/entry.h"
+#include "front/verbs/newer.h"
 #include "front/verbs/ops.h"
 
 #include <errno.h>
@@ -125,7 +126,7 @@ int hv_dealloc_td(struct ibv_td *public)
 struct ibv_pd *hv_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
 	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
-			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | HV_PARENT_UNPROTECTED;
 	struct hv_context *ctx = hv_context_of(context);
 	struct hv_pd *pd;
 

@@ -174,6 +174,34 @@ static void buffer(struct ct *ct)
 	vt_close(&e);
 }
 
+/* IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC: a device that reaches all memory needs no other memory for that. */
+static void confidential(struct ct *ct)
+{
+	struct ibv_parent_domain_init_attr init = { .comp_mask = 1 << 2 };
+	struct ibv_pd *parent;
+	struct ibv_mr *mr;
+	void *buf = NULL;
+	struct ct_ep e;
+	char *at;
+
+	regions_find(ct);
+	vt_open(ct, &e, NULL);
+	init.pd = e.pd;
+	parent = ibv_alloc_parent_domain(e.context, &init);
+	CT_TRUE(ct, parent);
+	at = alloc_buf(parent, 4096, &buf);
+	CT_TRUE(ct, at && buf);
+	VT_NULL(ct, reg_buf_mr(e.pd, buf, at, 10, VT_ACCESS), EINVAL);
+	mr = reg_buf_mr(parent, buf, at, 4096, VT_ACCESS);
+	CT_TRUE(ct, mr);
+	VT_OK(ct, ibv_dereg_mr(mr));
+	free_buf(buf);
+	VT_OK(ct, ibv_dealloc_pd(parent));
+	init.comp_mask = 1 << 3;
+	VT_NULL(ct, ibv_alloc_parent_domain(e.context, &init), EINVAL);
+	vt_close(&e);
+}
+
 /* ---- devices --------------------------------------------------------------------------------------------------------------------- */
 
 static void port_speed(struct ct *ct)
@@ -311,6 +339,7 @@ const struct ct_case vt_newer[] = { { "NEWER", "region", CT_TWO(region) },
 				    { "NEWER", "iova", CT_TWO(iova) },
 				    { "NEWER", "region-refused", { region_refused } },
 				    { "NEWER", "buffer", { buffer } },
+				    { "NEWER", "confidential", { confidential } },
 				    { "NEWER", "port-speed", { port_speed } },
 				    { "NEWER", "has-not", { has_not } },
 				    { "NEWER", "flush-right", { flush_right } },

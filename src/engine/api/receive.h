@@ -88,7 +88,7 @@ int hd_recv(struct hd_ep *ep, const struct hd_recv_args *args);
  * source and ctx; err HD_S_NO_MESSAGE when there is none. CLAIM takes it out of the queue and stores it in *claim (kept by the front until
  * hd_claim or hd_claim_discard); DISCARD drops it. Copies up to the size of the segments given; buf is then the first.
  * hd_claim_name, hd_claim_named: the front calls a claim by an address that is its own affair, and finds it again; NULL: there is none.
- * hd_claim_discard drops a claimed message; a completion without data tells of its tag, imm and source where args (else NULL) ask for one.
+ * hd_claim_discard drops a claimed message; a completion tells of its length, tag, imm and source where args (else NULL) ask for one.
  */
 enum hd_peek_flag {
 	HD_PEEK_CLAIM = 1 << 0,

@@ -139,10 +139,11 @@ void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim, const struct hd_
 
 	hd_assert_locked(ep->node);
 	hd_msg_describe(m, &what);
-	what.len = 0;
 	if (args)
-		hd_recv_complete(&(struct hd_taken){ .ep = ep, .ctx = args->ctx, .flags = args->flags },
-				 &what);
+		hd_recv_complete(
+			&(struct hd_taken){
+				.ep = ep, .ctx = args->ctx, .flags = args->flags, .room = what.len },
+			&what);
 	peek_discard(m);
 }
 

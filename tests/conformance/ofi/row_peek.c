@@ -422,6 +422,7 @@ static void discard(struct ct *ct)
 			l.tag = 0; /* what is dropped is what was claimed, whatever else this call says */
 			ct_of(&e, &ctx, &c);
 			CT_EQ(ct, c.err, 0);
+			CT_EQ(ct, c.len, lens[i]);
 			CT_EQ(ct, c.tag, 8);
 			CT_EQ(ct, c.data, DATA);
 		}

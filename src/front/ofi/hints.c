@@ -127,6 +127,12 @@ static int check_rx(const struct hd_fi_offer *offer, const struct fi_info *hints
 			     { "receive iov_limit", rx->iov_limit, best->iov_limit });
 }
 
+/* fi_endpoint opens one context each way or a shared one, fi_scalable_ep many, none of which is shared. */
+static bool many_beside_shared(size_t many, size_t shared)
+{
+	return shared == FI_SHARED_CONTEXT && many != FI_SHARED_CONTEXT && many > 1;
+}
+
 /* The order of data is kept for any size: for whoever asks, and where nothing is read or written it holds by itself. */
 static int check_ep(const struct fi_ep_attr *best, const struct fi_ep_attr *ep)
 {
@@ -138,6 +144,10 @@ static int check_ep(const struct fi_ep_attr *best, const struct fi_ep_attr *ep)
 		return hints_refuse("endpoint type", ep->type);
 	if (ep->protocol != FI_PROTO_UNSPEC && ep->protocol != best->protocol)
 		return hints_refuse("protocol", ep->protocol);
+	if (many_beside_shared(ep->tx_ctx_cnt, ep->rx_ctx_cnt))
+		return hints_refuse("tx_ctx_cnt beside a shared receive context", ep->tx_ctx_cnt);
+	if (many_beside_shared(ep->rx_ctx_cnt, ep->tx_ctx_cnt))
+		return hints_refuse("rx_ctx_cnt beside a shared transmit context", ep->rx_ctx_cnt);
 	return CHECK_NUMBERS({ "protocol_version", ep->protocol_version, best->protocol_version },
 			     { "max_msg_size", ep->max_msg_size, best->max_msg_size },
 			     { "tx_ctx_cnt", ep->tx_ctx_cnt + 1, contexts + 1 }, /* FI_SHARED_CONTEXT is -1 */

@@ -109,6 +109,8 @@ REFUSE(protocol_version, h->ep_attr->protocol_version = 1000)
 REFUSE(max_msg, h->ep_attr->max_msg_size = SIZE_MAX)
 REFUSE(many_rx, h->ep_attr->rx_ctx_cnt = HD_FI_MAX_CTX + 1)
 REFUSE(many_tx, h->ep_attr->tx_ctx_cnt = HD_FI_MAX_CTX + 1)
+REFUSE(shared_rx_many_tx, (h->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT, h->ep_attr->tx_ctx_cnt = 2))
+REFUSE(shared_tx_many_rx, (h->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT, h->ep_attr->rx_ctx_cnt = 2))
 REFUSE(ep_key, h->ep_attr->auth_key_size = 8)
 REFUSE(inject, h->tx_attr->inject_size = HD_MAX_INJECT + 1)
 REFUSE(tx_iov, h->tx_attr->iov_limit = HD_MAX_IOV + 1)
@@ -155,6 +157,8 @@ static void what_is_not_there_is_refused(void **state)
 		R(max_msg),
 		R(many_rx),
 		R(many_tx),
+		R(shared_rx_many_tx),
+		R(shared_tx_many_rx),
 		R(ep_key),
 		R(inject),
 		R(tx_iov),

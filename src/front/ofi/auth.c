@@ -43,6 +43,8 @@ static int check_from_av(const struct hd_fi_offer *offer, const struct fi_info *
 		return auth_refuse("a key beside FI_AV_AUTH_KEY");
 	if (offer->ep.type == FI_EP_MSG)
 		return auth_refuse("FI_AV_AUTH_KEY for connected endpoints");
+	if ((hints->caps | hints->domain_attr->caps) & FI_AV_USER_ID)
+		return auth_refuse("FI_AV_USER_ID beside FI_AV_AUTH_KEY");
 	return ep && ep->auth_key_size ? auth_refuse("a key of an endpoint beside FI_AV_AUTH_KEY") : 0;
 }
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INSERT_FLAGS (FI_MORE | FI_SYNC_ERR | FI_AUTH_KEY)
+#define INSERT_FLAGS (FI_MORE | FI_SYNC_ERR | FI_AUTH_KEY | FI_AV_USER_ID)
 #define MAX_CONTEXT_BITS 8 /* HD_FI_MAX_CTX receive contexts */
 #define AT_ONCE 65536	   /* entries that there is room for from the start: what is expected need not come */
 
@@ -27,9 +27,28 @@ struct insertion {
 	fi_addr_t *out;
 	int *errors;   /* FI_SYNC_ERR: one per address */
 	void *context; /* FI_EVENT: of its events */
+	bool calls;    /* FI_AV_USER_ID: out has what the program calls them */
 	size_t at;
 	int done;
 };
+
+/* Names of its own for senders: there is no place for them in a table that processes share, and keys have none. */
+static bool user_ids_can_be(const struct hd_fi_domain *domain, bool shared)
+{
+	return !shared && !domain->av_keys;
+}
+
+static int begin_calls(struct insertion *ins)
+{
+	const struct hd_fi_av *av = ins->av;
+
+	if (!ins->out || av->users_unnamed || !user_ids_can_be(av->domain, av->table))
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_av_insert with FI_AV_USER_ID needs the identifiers, and an address vector that is not opened with it, not shared and without keys");
+	ins->calls = true;
+	return 0;
+}
 
 static int av_begin(struct insertion *ins, struct fid_av *av, fi_addr_t *out, uint64_t flags, void *context)
 {
@@ -54,7 +73,7 @@ static int av_begin(struct insertion *ins, struct fid_av *av, fi_addr_t *out, ui
 					"FI_SYNC_ERR without a context, which is where the errors go");
 		ins->errors = context;
 	}
-	return 0;
+	return flags & FI_AV_USER_ID ? begin_calls(ins) : 0;
 }
 
 /* What the call returns; an AV with FI_EVENT has one event for it, behind those of the addresses that failed. */
@@ -109,15 +128,21 @@ static int64_t insert_locked(struct hd_fi_av *av, const union hd_fi_addr *addr, 
 	return rc ? rc : index;
 }
 
-/* The output says which key the next address is to have, where the domain's keys are in AVs. */
+/* The output says which key the next address is to have, where the domain's keys are in AVs, or what it is called. */
 static int64_t insert_next(struct insertion *ins, const union hd_fi_addr *addr)
 {
 	struct hd_fi_av *av = ins->av;
 	struct hd_fi_key *key = av->domain->av_keys ? hd_fi_auth_at(av, ins->out[ins->at]) : NULL;
+	int64_t index;
 
 	if (av->domain->av_keys && !key)
 		return hd_fi_no(FI_EINVAL, "an address with a key that is not in the address vector");
-	return av->table ? av_insert_shared(av, addr, key) : insert_locked(av, addr, key);
+	if (av->table)
+		return av_insert_shared(av, addr, key);
+	index = insert_locked(av, addr, key);
+	if (ins->calls && index >= 0)
+		hd_fi_av_call(av, (size_t)index, ins->out[ins->at]);
+	return index;
 }
 
 /* Note the next address, or why it failed. */
@@ -421,19 +446,25 @@ static struct hd_fi_ops_av av_ops = {
 #if !HD_FI_HEADERS_OLD
 		 .insert_auth_key = hd_fi_auth_insert,
 		 .lookup_auth_key = hd_fi_auth_lookup,
+		 .set_user_id = hd_fi_av_set_user_id,
 	},
 #else
 	},
 	.insert_auth_key = hd_fi_auth_insert,
 	.lookup_auth_key = hd_fi_auth_lookup,
+	.set_user_id = hd_fi_av_set_user_id,
 #endif
 };
 
 /* Asynchronous insertion is not offered. */
 static int av_check_attr(const struct hd_fi_domain *domain, const struct fi_av_attr *attr)
 {
-	if (attr->flags & ~(FI_SYMMETRIC | FI_READ | FI_EVENT))
+	if (attr->flags & ~(FI_SYMMETRIC | FI_READ | FI_EVENT | FI_AV_USER_ID))
 		return hd_fi_no(FI_EBADFLAGS, "fi_av_open with flags that it does not take");
+	if (attr->flags & FI_AV_USER_ID && !user_ids_can_be(domain, attr->name))
+		return hd_fi_no(
+			FI_EINVAL,
+			"fi_av_open with FI_AV_USER_ID of a shared address vector, or with FI_AV_AUTH_KEY");
 	if (attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > MAX_CONTEXT_BITS ||
 	    (attr->flags & FI_READ && !attr->name))
 		return hd_fi_no(FI_EINVAL,
@@ -491,6 +522,7 @@ int hd_fi_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr, struct
 	av->fid.ops = &av_ops.old;
 	av->type = attr->type;
 	av->async = attr->flags & FI_EVENT;
+	av->user_ids = av->users_unnamed = attr->flags & FI_AV_USER_ID;
 	av->domain = domain;
 	av->key = domain->key;
 	av->magic = HD_FI_AV;

@@ -11,7 +11,8 @@
  *
  * Two kinds of addresses are not found so directly: those that name a receive context, fi_rx_addr(3), whose destinations are made when
  * they are first used; and all of an AV that has a name (av_shared.h), whose arrays follow the table that processes share, and are brought
- * up to date first. Both are beyond `direct`, and so in far.c.
+ * up to date first. Both are beyond `direct`, and so in far.c. The way back is a longer one, beyond `direct_ids`, for shared AVs and those
+ * whose program has names of its own for senders (av_user.c).
  */
 #ifndef HEDDLE_FRONT_OFI_AV_H
 #define HEDDLE_FRONT_OFI_AV_H
@@ -29,6 +30,7 @@ struct hd_fi_av_entry {
 	uint32_t gen;		   /* shared AV: of the table's entry that this follows */
 	struct hd_dest **contexts; /* destinations of receive contexts, by number; NULL until one is used */
 	struct hd_fi_key *key;	   /* FI_AV_AUTH_KEY: inserted with it; else NULL */
+	fi_addr_t user_id;	   /* where user_ids is set: what completions call it */
 };
 
 struct hd_fi_av {
@@ -45,6 +47,8 @@ struct hd_fi_av {
 	struct hd_fi_domain *domain;
 	struct hd_fi_eq *eq;
 	bool async; /* FI_EVENT: insertions end with events */
+	bool user_ids; /* FI_AV_USER_ID: completions name senders by entry[].user_id; the way back is a longer one */
+	bool users_unnamed; /* opened with it: nobody has an identifier until fi_av_set_user_id */
 	uint32_t magic;
 	enum fi_av_type type;
 	int context_bits;	   /* of an address, at its upper end; 0: none */
@@ -62,14 +66,22 @@ struct hd_fi_av {
 
 /*
  * The longer ways (far.c). hd_fi_av_follow brings a shared AV up to date; others are. hd_fi_av_index: the index that an address means, or HD_FI_NO_INDEX; brings a shared AV up to date.
- * hd_fi_av_forget: what is at this index goes: its references are given back.
+ * hd_fi_av_forget: what is at this index goes: its references are given back. hd_fi_av_far_knows: is a sender in the AV, whatever he is called?
  */
 void hd_fi_av_follow(struct hd_fi_av *av);
 struct hd_dest *hd_fi_av_far(struct hd_fi_av *av, fi_addr_t addr);
 struct hd_dest *hd_fi_av_far_sender(struct hd_fi_av *av, fi_addr_t addr);
 fi_addr_t hd_fi_av_far_source(struct hd_fi_av *av, uint32_t id);
+bool hd_fi_av_far_knows(struct hd_fi_av *av, uint32_t id);
 uint32_t hd_fi_av_index(struct hd_fi_av *av, fi_addr_t addr);
 void hd_fi_av_forget(struct hd_fi_av *av, uint32_t index);
+
+/*
+ * av_user.c: hd_fi_av_call: from now on completions call what is at this index so, and others by their user_id too. hd_fi_av_set_user_id is
+ * fi_av_set_user_id(3).
+ */
+void hd_fi_av_call(struct hd_fi_av *av, size_t index, fi_addr_t user_id);
+int hd_fi_av_set_user_id(struct fid_av *fid, fi_addr_t addr, fi_addr_t user_id, uint64_t flags);
 
 /*
  * av_view.c: hd_fi_av_view: the AV, or the view of it, whose addresses mean endpoints with this key; made when it is first asked for. 0
@@ -105,8 +117,8 @@ HD_FI_INLINE struct hd_dest *hd_fi_av_sender(struct hd_fi_av *av, fi_addr_t addr
 }
 
 /*
- * hd_fi_av_source: the fi_addr_t of a sender, or FI_ADDR_NOTAVAIL when it was not inserted. Caller holds the
- * node's lock.
+ * hd_fi_av_source: the fi_addr_t of a sender, or what the program calls him, or FI_ADDR_NOTAVAIL when he was not inserted. Caller holds
+ * the node's lock.
  */
 HD_FI_INLINE fi_addr_t hd_fi_av_source(struct hd_fi_av *av, uint32_t id)
 {

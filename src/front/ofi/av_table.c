@@ -22,7 +22,7 @@ static int grow_by_id(struct hd_fi_av *av, uint32_t id)
 		by_id[i] = HD_FI_NO_INDEX;
 	av->by_id = by_id;
 	av->by_id_size = size;
-	av->direct_ids = av->table ? 0 : size;
+	av->direct_ids = av->table || av->user_ids ? 0 : size;
 	return 0;
 }
 
@@ -93,6 +93,7 @@ int hd_fi_av_put_at(struct hd_fi_av *av, size_t index, struct hd_dest *dest, uin
 	av->entry[index].id = id;
 	av->entry[index].contexts = NULL;
 	av->entry[index].key = NULL;
+	av->entry[index].user_id = av->users_unnamed ? FI_ADDR_NOTAVAIL : index;
 	chain(av, (uint32_t)index);
 	return 0;
 }

@@ -38,6 +38,7 @@ static struct hd_fi_av *view_make(struct hd_fi_av *av, uint64_t key)
 	view->type = av->type;
 	view->context_bits = av->context_bits;
 	view->table = av->table; /* which it then follows by itself */
+	view->user_ids = av->user_ids;
 	view->of = av;
 	view->key = key;
 	for (size_t i = 0; !av->table && i < av->size && !rc; i++)

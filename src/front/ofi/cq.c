@@ -38,11 +38,21 @@ static fi_addr_t cq_source_of(const struct hd_fi_domain *domain, const struct hd
 	return av && e->src ? hd_fi_av_source(av, e->src) : FI_ADDR_NOTAVAIL;
 }
 
+/* Not whether he has a name: with FI_AV_USER_ID that may be FI_ADDR_NOTAVAIL. */
+static bool cq_knows_source(const struct hd_fi_domain *domain, const struct hd_cqe *e)
+{
+	struct hd_fi_av *av = domain->readers[e->ep].av;
+
+	if (!av || !e->src)
+		return false;
+	return hd_fi_av_source(av, e->src) != FI_ADDR_NOTAVAIL || hd_fi_av_far_knows(av, e->src);
+}
+
 /* FI_SOURCE_ERR: the message has been received, but whom it is from has to be told by fi_cq_readerr. */
 static bool is_stranger(const struct hd_fi_domain *domain, const struct hd_cqe *e)
 {
 	return e->flags & HD_C_RECV && e->ep < domain->reader_count && domain->readers[e->ep].source_err &&
-	       cq_source_of(domain, e) == FI_ADDR_NOTAVAIL;
+	       !cq_knows_source(domain, e);
 }
 
 /* FI_MSG_PREFIX: a receive counts the space in front of its message, and begins with it. */

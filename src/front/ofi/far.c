@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Addresses that are no plain index: receive contexts, and those of shared AVs; see av.h. The caller holds the node's lock. */
+/* Addresses that are no plain index: receive contexts, those of shared AVs, and what programs call senders; see av.h. The caller holds the node's lock. */
 #include "front/ofi/auth.h"
 #include "front/ofi/av_shared.h"
 
@@ -136,13 +136,24 @@ struct hd_dest *hd_fi_av_far_sender(struct hd_fi_av *av, fi_addr_t addr)
 	return index == HD_FI_NO_INDEX ? NULL : av->dest[index];
 }
 
+static uint32_t far_sender_index(struct hd_fi_av *av, uint32_t id)
+{
+	if (!av->table && !av->user_ids)
+		return HD_FI_NO_INDEX;
+	hd_fi_av_follow(av);
+	return id < av->by_id_size ? av->by_id[id] : HD_FI_NO_INDEX;
+}
+
 fi_addr_t hd_fi_av_far_source(struct hd_fi_av *av, uint32_t id)
 {
-	uint32_t index;
+	uint32_t index = far_sender_index(av, id);
 
-	if (!av->table)
+	if (index == HD_FI_NO_INDEX)
 		return FI_ADDR_NOTAVAIL;
-	hd_fi_av_follow(av);
-	index = id < av->by_id_size ? av->by_id[id] : HD_FI_NO_INDEX;
-	return index == HD_FI_NO_INDEX ? FI_ADDR_NOTAVAIL : index;
+	return av->user_ids ? hd_fi_av_whole(av)->entry[index].user_id : index;
+}
+
+bool hd_fi_av_far_knows(struct hd_fi_av *av, uint32_t id)
+{
+	return far_sender_index(av, id) != HD_FI_NO_INDEX;
 }

@@ -204,8 +204,9 @@ static int check_domain_newer(uint32_t version, const struct fi_domain_attr *dom
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
 		return 0;
-	if (domain->caps & ~hd_fi_offered_domain.caps)
-		return hints_refuse("domain capabilities", domain->caps & ~hd_fi_offered_domain.caps);
+	if (domain->caps & ~(hd_fi_offered_domain.caps | FI_AV_USER_ID))
+		return hints_refuse("domain capabilities",
+				    domain->caps & ~(hd_fi_offered_domain.caps | FI_AV_USER_ID));
 	if (domain->max_err_data > hd_fi_offered_domain.max_err_data)
 		return hints_refuse("max_err_data", domain->max_err_data);
 	if (FI_VERSION_GE(version, FI_VERSION(1, 9)) && check_tclass(domain->tclass))
@@ -376,6 +377,8 @@ static void apply_domain(uint32_t version, const struct fi_domain_attr *hints, s
 	attr->mr_mode = chosen_mr_mode(version, hints->mr_mode);
 	if (FI_VERSION_GE(version, FI_VERSION(1, 9)))
 		attr->tclass = hints->tclass;
+	if (FI_VERSION_GE(version, FI_VERSION(1, 5)))
+		attr->caps |= hints->caps & FI_AV_USER_ID;
 	attr->domain = hints->domain;
 }
 
@@ -411,6 +414,7 @@ void hd_fi_offer_apply(const struct hd_fi_offer *offer, uint32_t version, const 
 		return;
 	}
 	info->caps = chosen_caps(offer, hints->caps);
+	info->domain_attr->caps |= info->caps & FI_AV_USER_ID;
 	info->handle = hints->handle;
 	apply_contexts(offer, hints, info);
 	if (hints->ep_attr)

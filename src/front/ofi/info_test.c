@@ -94,7 +94,7 @@ REFUSE(hmem, h->caps = FI_MSG | FI_HMEM)
 REFUSE(dgram_rma, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_RMA))
 REFUSE(dgram_atomics, (h->ep_attr->type = FI_EP_DGRAM, h->caps = FI_ATOMIC))
 REFUSE(unknown_cap, h->caps = FI_MSG | UINT64_C(1) << 60)
-REFUSE(user_id, h->caps = FI_MSG | FI_AV_USER_ID)
+REFUSE(msg_user_id, (h->ep_attr->type = FI_EP_MSG, h->caps = FI_MSG | FI_AV_USER_ID))
 REFUSE(variable_multi_recv, h->caps = FI_MSG | FI_VARIABLE_MSG | FI_MULTI_RECV)
 REFUSE(lone_multicast, h->caps = FI_MULTICAST)
 REFUSE(tagged_multicast, h->caps = FI_TAGGED | FI_MULTICAST)
@@ -131,7 +131,7 @@ REFUSE(rx_caps, (h->caps = FI_MSG, h->rx_attr->caps = FI_RMA))
 REFUSE(mixed_basic, h->domain_attr->mr_mode = FI_MR_BASIC | FI_MR_LOCAL)
 REFUSE(cq_data, h->domain_attr->cq_data_size = 16)
 REFUSE(domain_key, h->domain_attr->auth_key_size = 8)
-REFUSE(domain_caps, h->domain_attr->caps = FI_AV_USER_ID)
+REFUSE(domain_caps, h->domain_attr->caps = FI_DIRECTED_RECV)
 REFUSE(domain_name, h->domain_attr->name = strdup("eth0"))
 REFUSE(fabric_name, h->fabric_attr->name = strdup("10.0.0.0/8"))
 REFUSE(newer_provider, h->fabric_attr->prov_version = FI_VERSION(99, 0))
@@ -145,7 +145,7 @@ static void what_is_not_there_is_refused(void **state)
 		R(dgram_rma),
 		R(dgram_atomics),
 		R(unknown_cap),
-		R(user_id),
+		R(msg_user_id),
 		R(variable_multi_recv),
 		R(msg_source),
 		R(lone_source_err),
@@ -253,6 +253,26 @@ static void capabilities_are_those_asked_for(void **state)
 }
 
 /* What costs something is promised to whoever asks. */
+/* A capability of the domain too, for whoever asks for it. */
+static void user_ids_on_request(void **state)
+{
+	struct fi_info *hints = fi_allocinfo(), *info = ask(hints);
+
+	assert_false((info->caps | info->domain_attr->caps) & FI_AV_USER_ID);
+	fi_freeinfo(info);
+	hints->caps = FI_MSG | FI_AV_USER_ID;
+	info = ask(hints);
+	assert_true(info->caps & FI_AV_USER_ID && info->domain_attr->caps & FI_AV_USER_ID);
+	assert_false((info->tx_attr->caps | info->rx_attr->caps) & FI_AV_USER_ID);
+	fi_freeinfo(info);
+	hints->caps = FI_MSG;
+	hints->domain_attr->caps = FI_AV_USER_ID;
+	info = ask(hints);
+	assert_true(info->domain_attr->caps == (HD_FI_DOMAIN_CAPS | FI_AV_USER_ID));
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
 static void orders_on_request(void **state)
 {
 	const uint64_t all = FI_ORDER_STRICT | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAW;
@@ -540,6 +560,7 @@ int main(void)
 		cmocka_unit_test(an_answer_is_a_valid_hint),
 		cmocka_unit_test(what_is_not_there_is_refused),
 		cmocka_unit_test(capabilities_are_those_asked_for),
+		cmocka_unit_test(user_ids_on_request),
 		cmocka_unit_test(orders_on_request),
 		cmocka_unit_test(counts_are_answered),
 		cmocka_unit_test(contexts_carry_what_is_theirs),

@@ -124,6 +124,7 @@ struct hd_fi_ops_av {
 	int (*insert_auth_key)(struct fid_av *av, const void *auth_key, size_t auth_key_size,
 			       fi_addr_t *fi_addr, uint64_t flags);
 	int (*lookup_auth_key)(struct fid_av *av, fi_addr_t addr, void *auth_key, size_t *auth_key_size);
+	int (*set_user_id)(struct fid_av *av, fi_addr_t fi_addr, fi_addr_t user_id, uint64_t flags);
 };
 
 static inline void hd_fi_err_source(struct fi_cq_err_entry *e, fi_addr_t src)

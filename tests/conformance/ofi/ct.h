@@ -70,6 +70,7 @@ struct ct_want {	      /* what a case asks for; zero means the usual */
 	struct fid_wait *wait_set; /* with FI_WAIT_SET */
 	enum fi_cq_wait_cond cond;
 	enum fi_av_type av_type;
+	uint64_t av_flags;
 	enum fi_progress progress;
 	enum fi_threading threading; /* 0: the one that the program was told */
 	size_t cq_size;

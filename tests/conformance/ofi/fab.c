@@ -140,7 +140,7 @@ static struct fid_cntr *open_counter(struct ct_ep *e, uint64_t what)
 void ct_ep_open(struct ct_dom *dom, struct ct_ep *e)
 {
 	const struct ct_want *w = &dom->want;
-	struct fi_av_attr av = { .type = w->av_type, .count = 16 };
+	struct fi_av_attr av = { .type = w->av_type, .count = 16, .flags = w->av_flags };
 	struct fi_info *info;
 	int i;
 

@@ -10,7 +10,7 @@ const char *const kd_keys[KD_KEYS + 1] = { KD_FIRST, KD_SECOND, "a third" };
 struct kd_av_ops *kd_ops(struct ct *ct, struct fid_av *av)
 {
 	if (av->ops->size < sizeof(struct kd_av_ops))
-		ct_unsupported(ct, "its address vectors have no authorization keys");
+		ct_unsupported(ct, "its address vectors have no authorization keys and user identifiers");
 	return (struct kd_av_ops *)(void *)av->ops;
 }
 

@@ -17,6 +17,7 @@ struct kd_av_ops {
 	char old[offsetof(struct fi_ops_av, av_set) + sizeof(void (*)(void))];
 	int (*insert_key)(struct fid_av *av, const void *key, size_t size, fi_addr_t *addr, uint64_t flags);
 	int (*lookup_key)(struct fid_av *av, fi_addr_t addr, void *key, size_t *size);
+	int (*set_user_id)(struct fid_av *av, fi_addr_t addr, fi_addr_t user_id, uint64_t flags);
 };
 
 #define KD_FIRST "the job"

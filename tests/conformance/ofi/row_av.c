@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Address vectors, fi_av(3). */
-#include "ct.h"
+#include "keyed.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -286,6 +286,120 @@ static void round_trip(struct ct *ct)
 	ct_finish(&e);
 }
 
+/* ---- user identifiers, FI_AV_USER_ID ---- */
+
+#define CALLED UINT64_C(0xfeed00000042)
+#define USER_IDS (FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV | FI_AV_USER_ID)
+
+/* What a message from the address is said to come from. */
+static fi_addr_t told(struct ct_ep *e, const fi_addr_t *from)
+{
+	char buf[8];
+	struct ct_one one = { .buf = buf, .len = sizeof(buf), .ctx = CTX(1), .from = from };
+	struct ct_comp c;
+
+	CT_POST(e, ct_recv_one(e, &one));
+	ct_sync(e->ct, e);
+	ct_of(e, CTX(1), &c);
+	CT_EQ(e->ct, c.err, 0);
+	CT_EQ(e->ct, c.len, 4);
+	return c.src;
+}
+
+/* Completions name a sender as the program calls him; calls go on to name his address. arg 1: he is called so only after his insertion */
+static void user_id(struct ct *ct)
+{
+	const bool later = ct->cs->arg;
+	struct ct_want want = { .caps = USER_IDS | (later ? FI_SOURCE_ERR : 0),
+				.av_flags = later ? FI_AV_USER_ID : 0 };
+	fi_addr_t addr = later ? 0 : CALLED;
+	char name[CT_NAME];
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	ct_put(ct, !ct->rank, e.name, sizeof(e.name));
+	ct_get(ct, NULL, !ct->rank, name, sizeof(name));
+	CT_EQ(ct, fi_av_insert(e.av, name, 1, &addr, later ? 0 : FI_AV_USER_ID, NULL), 1);
+	CT_EQ(ct, addr, 0);
+	e.addr[!ct->rank] = addr;
+	if (ct->rank) {
+		CT_TRUE(ct, told(&e, &addr) == (later ? FI_ADDR_NOTAVAIL : CALLED));
+		if (later)
+			CT_OK(ct, kd_ops(ct, e.av)->set_user_id(e.av, addr, CALLED, 0));
+		CT_TRUE(ct, told(&e, &addr) == CALLED);
+	}
+	for (int i = 0; !ct->rank && i < 2; i++) {
+		ct_sync(ct, &e);
+		ct_send(&e, 1, "you", 4, CTX(2));
+		ct_done(&e, CTX(2));
+	}
+	ct_ping(&e, !ct->rank);
+	ct_finish(&e);
+}
+
+/* Others of the same AV are called by their addresses, also those that come before the first with an identifier, and after it at its place. */
+static void user_id_others(struct ct *ct)
+{
+	struct ct_want want = { .caps = USER_IDS };
+	fi_addr_t addr = CALLED;
+	struct sockaddr_in other = sin_of(1);
+	char name[CT_NAME];
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, &want);
+	ip_only(ct, &dom);
+	ct_ep_open(&dom, &e);
+	ct_put(ct, !ct->rank, e.name, sizeof(e.name));
+	ct_get(ct, NULL, !ct->rank, name, sizeof(name));
+	e.addr[!ct->rank] = ct_insert(&e, name);
+	CT_EQ(ct, fi_av_insert(e.av, &other, 1, &addr, FI_AV_USER_ID, NULL), 1);
+	if (ct->rank) {
+		CT_EQ(ct, told(&e, &e.addr[0]), e.addr[0]);
+		CT_OK(ct, fi_av_remove(e.av, &addr, 1, 0));
+		CT_OK(ct, fi_av_remove(e.av, &e.addr[0], 1, 0));
+		e.addr[0] = ct_insert(&e, name);
+		CT_EQ(ct, told(&e, &e.addr[0]), e.addr[0]);
+	}
+	for (int i = 0; !ct->rank && i < 2; i++) {
+		ct_sync(ct, &e);
+		ct_send(&e, 1, "you", 4, CTX(2));
+		ct_done(&e, CTX(2));
+	}
+	ct_ping(&e, !ct->rank);
+	ct_finish(&e);
+}
+
+static void user_id_refused(struct ct *ct)
+{
+	struct ct_want want = { .caps = USER_IDS };
+	struct sockaddr_in sin = sin_of(1);
+	struct fi_av_attr attr = { .type = FI_AV_TABLE, .flags = FI_AV_USER_ID };
+	fi_addr_t addr = CALLED;
+	struct ct_dom dom;
+	struct fid_av *av;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, &want);
+	ip_only(ct, &dom);
+	ct_ep_open(&dom, &e);
+	CT_EQ(ct, fi_av_insert(e.av, &sin, 1, NULL, FI_AV_USER_ID, NULL),
+	      -FI_EINVAL); /* what is it called? */
+	CT_EQ(ct, fi_av_insert(e.av, &sin, 1, &addr, 0, NULL), 1);
+	CT_EQ(ct, kd_ops(ct, e.av)->set_user_id(e.av, addr, CALLED, 0), -FI_EINVAL); /* not opened for that */
+	CT_OK(ct, fi_av_open(dom.domain, &attr, &av, NULL));
+	CT_EQ(ct, fi_av_insert(av, &sin, 1, &addr, FI_AV_USER_ID, NULL),
+	      -FI_EINVAL); /* opened for the other way */
+	CT_EQ(ct, kd_ops(ct, av)->set_user_id(av, 0, CALLED, 0), -FI_EINVAL);
+	CT_EQ(ct, fi_av_insert(av, &sin, 1, &addr, 0, NULL), 1);
+	CT_OK(ct, kd_ops(ct, av)->set_user_id(av, addr, CALLED, 0));
+	CT_EQ(ct, kd_ops(ct, av)->set_user_id(av, addr, CALLED, FI_MORE), -FI_EBADFLAGS);
+	CT_OK(ct, fi_close(&av->fid));
+	done(&e);
+}
+
 const struct ct_case ct_av[] = { { "AV", "insert-map", { insert }, .arg = FI_AV_MAP },
 				 { "AV", "insert-table", { insert }, .arg = FI_AV_TABLE },
 				 { "AV", "insert-null", { insert_null }, .arg = FI_AV_TABLE },
@@ -301,5 +415,9 @@ const struct ct_case ct_av[] = { { "AV", "insert-map", { insert }, .arg = FI_AV_
 				 { "AV", "expected-few", { hints }, .arg = 2 },
 				 { "AV", "expected-many", { hints }, .arg = 100000 },
 				 { "AV", "open-bad", { open_bad } },
+				 { "AV", "user-id", { user_id, user_id }, .arg = 0 },
+				 { "AV", "user-id-later", { user_id, user_id }, .arg = 1 },
+				 { "AV", "user-id-others", { user_id_others, user_id_others } },
+				 { "AV", "user-id-refused", { user_id_refused } },
 				 { "AV", "round-trip", { round_trip, round_trip } },
 				 { 0 } };

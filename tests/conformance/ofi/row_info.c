@@ -319,7 +319,7 @@ static void regions(struct ct *ct)
 }
 
 const struct ct_case ct_info[] = { { "INFO", "no-device-memory", { caps_refused }, .arg = FI_HMEM },
-				   { "INFO", "no-unknown-capability", { caps_refused }, .arg = 1ULL << 41 },
+				   { "INFO", "no-unknown-capability", { caps_refused }, .arg = 1ULL << 60 },
 				   { "INFO", "no-source-err-alone", { caps_refused }, .arg = FI_SOURCE_ERR },
 				   { "INFO", "refused", { refused } },
 				   { "INFO", "at-least", { at_least } },

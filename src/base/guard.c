@@ -101,21 +101,34 @@ void hd_guard_caught(int sig, siginfo_t *info, void *context) __attribute__((vis
 typedef void (*handler_fn)(int, siginfo_t *, void *);
 
 static const int signals[] = { SIGSEGV, SIGBUS };
-static handler_fn next[2]; /* of another copy that was there before */
+static struct sigaction before[2]; /* who is asked in turn: the program's handler, another copy's, or nobody */
+static bool has_programs[2];	   /* the program's is among them */
 static bool was_there[2];
+
+/* Whose flags have it, so that another copy sees it, has a handler of the program's behind it. For a fault it means nothing else. */
+#define OVER_PROGRAMS SA_RESTART
 
 /* As if there were no handler: the access is made once more and faults, where that is what it was. */
 static void guard_pass_on(int sig, siginfo_t *info, void *context)
 {
-	handler_fn other = next[sig == SIGBUS];
+	const struct sigaction *other = &before[sig == SIGBUS];
 
-	if (other) {
-		other(sig, info, context);
-		return;
+	if (other->sa_flags & SA_SIGINFO) {
+		other->sa_sigaction(sig, info, context);
+	} else if (other->sa_handler != SIG_DFL) {
+		other->sa_handler(sig);
+	} else {
+		signal(sig, SIG_DFL);
+		if (info->si_code <= 0)
+			raise(sig); /* somebody has sent it; it stays blocked until we are back */
 	}
-	signal(sig, SIG_DFL);
-	if (info->si_code <= 0)
-		raise(sig); /* somebody has sent it; it stays blocked until we are back */
+}
+
+/* A program that handles faults may open what it has protected. Of what is not there it is not asked, as the kernel asks nobody. */
+static bool guard_is_ours_alone(int sig, const siginfo_t *info)
+{
+	return !has_programs[sig == SIGBUS] ||
+	       info->si_code == (sig == SIGBUS ? (int)BUS_ADRERR : (int)SEGV_MAPERR);
 }
 
 void hd_guard_caught(int sig, siginfo_t *info, void *context)
@@ -123,7 +136,7 @@ void hd_guard_caught(int sig, siginfo_t *info, void *context)
 	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 	uintptr_t to = info->si_code > 0 ? guard_other_place((uintptr_t)*rip) : 0;
 
-	if (to)
+	if (to && guard_is_ours_alone(sig, info))
 		*rip = (greg_t)to;
 	else
 		guard_pass_on(sig, info, context);
@@ -140,23 +153,34 @@ static bool is_a_copys(handler_fn fn)
 	       mark[1] == MARK_LAST;
 }
 
+/* Who came after us may call us, or has taken over: left as it is. So is what is ignored, or is to be called once. */
+static bool guard_may_go_over(int i, const struct sigaction *now)
+{
+	if (now->sa_flags & SA_SIGINFO && now->sa_sigaction == hd_guard_entry)
+		return false;
+	if (!(now->sa_flags & SA_SIGINFO) && now->sa_handler == SIG_DFL)
+		return true;
+	return !was_there[i] && !(now->sa_flags & (int)SA_RESETHAND) &&
+	       (now->sa_flags & SA_SIGINFO || now->sa_handler != SIG_IGN);
+}
+
 static void guard_install(int i)
 {
 	struct sigaction now, ours = { .sa_sigaction = hd_guard_entry, .sa_flags = SA_SIGINFO | SA_ONSTACK };
 
-	if (sigaction(signals[i], NULL, &now) < 0)
+	if (sigaction(signals[i], NULL, &now) < 0 || !guard_may_go_over(i, &now))
 		return;
-	if (now.sa_flags & SA_SIGINFO) {
-		/* who was there before us, and knows us not, is asked in turn; who came later asks us */
-		if (was_there[i] || now.sa_sigaction == hd_guard_entry || !is_a_copys(now.sa_sigaction))
-			return;
-		next[i] = now.sa_sigaction;
-	} else if (now.sa_handler != SIG_DFL) {
-		return;
-	} else {
-		next[i] = NULL;
-	}
+	before[i] = now;
+	has_programs[i] = false;
 	sigemptyset(&ours.sa_mask);
+	if (now.sa_flags & SA_SIGINFO || now.sa_handler != SIG_DFL) {
+		has_programs[i] = !(now.sa_flags & SA_SIGINFO) || !is_a_copys(now.sa_sigaction) ||
+				  now.sa_flags & OVER_PROGRAMS;
+		/* it is called as the kernel would: on its stack, with its mask */
+		ours.sa_flags = SA_SIGINFO | (now.sa_flags & (SA_ONSTACK | SA_NODEFER)) |
+				(has_programs[i] ? OVER_PROGRAMS : 0);
+		ours.sa_mask = now.sa_mask;
+	}
 	was_there[i] = sigaction(signals[i], &ours, NULL) == 0;
 }
 

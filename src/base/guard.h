@@ -5,10 +5,11 @@
  * table, as a kernel's do that touch a user's, with the place where to go on after a fault; the usual case costs nothing but the instruction.
  *
  *	SIGSEGV, SIGBUS ──► guard.c ──► by one of these instructions: go on at its other place, which answers false or -EFAULT
- *	                            └─► by any other: the default action, as if there were no handler
+ *	                            └─► by any other: who handled it before, or the default action, as if there were no handler
  *
- * The handler is installed over SIG_DFL alone: where the program has its own, that one is called, as for an access of the program's. Several
- * copies of Heddle in one process call each other's. Only x86-64 has the table, and not under the thread sanitizer, which must see each access:
+ * Where the program had a handler before ours, that one is called for an access of ours as for one of its own, since write barriers live on it:
+ * not where nothing is mapped, of which a kernel asks nobody either, and which the handlers of others (UCX's, Python's) end the process
+ * for. One that comes later is in front, and knows nothing of ours. Several copies of Heddle in one process call each other's. Only x86-64 has the table, and not under the thread sanitizer, which must see each access:
  * elsewhere these are plain accesses (docs/limits.md).
  */
 #ifndef HD_BASE_GUARD_H

@@ -201,10 +201,11 @@ static void writes_behind_a_barrier(void *pages)
 	const struct sigaction own = { .sa_sigaction = barrier_opens, .sa_flags = SA_SIGINFO };
 	uint8_t ours[300] = { 1 };
 	uint8_t *at = (uint8_t *)pages + PAGE;
+	const bool over = !hd_guard_is_ours(SIGSEGV);
 
 	sigaction(SIGSEGV, &own, NULL);
-	hd_guard_open(); /* not over it */
-	if (hd_guard_is_ours(SIGSEGV) || hd_copy(at, ours, sizeof(ours)) || barrier_at != at)
+	hd_guard_open(); /* over it, unless it came over ours */
+	if (hd_guard_is_ours(SIGSEGV) != over || hd_copy(at, ours, sizeof(ours)) || barrier_at != at)
 		_exit(1);
 	_exit(memcmp(at, ours, sizeof(ours)) ? 2 : 0);
 }
@@ -218,6 +219,65 @@ static void a_handler_of_the_programs_is_called(void **state)
 	drop(pages);
 }
 
+/* As those do that print a stack. */
+static void ends_it(int sig, siginfo_t *info, void *context)
+{
+	_exit(info->si_code == SEGV_MAPERR ? 70 : 71);
+}
+
+static void ends_it_by_number(int sig)
+{
+	_exit(sig == SIGSEGV ? 72 : 73);
+}
+
+static void copies_what_is_gone(uint8_t *pages)
+{
+	uint8_t ours[301] = { 1 };
+
+	hd_guard_open();
+	if (!hd_guard_is_ours(SIGSEGV) || munmap(pages + PAGE, PAGE))
+		_exit(1);
+	for (size_t n = 1; n < sizeof(ours); n += 23)
+		if (hd_copy(pages + PAGE, ours, n) != -EFAULT ||
+		    hd_copy(ours, pages + PAGE - 1, n + 1) != -EFAULT)
+			_exit(2);
+	stores(pages + PAGE);
+}
+
+static void copies_over_a_handler(void *pages)
+{
+	const struct sigaction own = { .sa_sigaction = ends_it, .sa_flags = SA_SIGINFO };
+
+	sigaction(SIGSEGV, &own, NULL);
+	copies_what_is_gone(pages);
+}
+
+static void copies_over_one_by_number(void *pages)
+{
+	signal(SIGSEGV, ends_it_by_number);
+	copies_what_is_gone(pages);
+}
+
+/* Before any test of this process has opened it: what is not mapped is no matter for the program's handler, all else is. */
+static void it_goes_over_the_programs(void **state)
+{
+	uint8_t *pages = two_pages(PROT_READ);
+
+	assert_int_equal(child_ends(copies_over_a_handler, pages), 70 << 8);
+	assert_int_equal(child_ends(copies_over_one_by_number, pages), 72 << 8);
+	assert_int_equal(child_ends(writes_behind_a_barrier, pages), 0);
+	drop(pages);
+}
+
+static void opens_over_one_that_goes(void *unused)
+{
+	const struct sigaction once = { .sa_sigaction = ends_it, .sa_flags = SA_SIGINFO | (int)SA_RESETHAND };
+
+	sigaction(SIGSEGV, &once, NULL);
+	hd_guard_open();
+	_exit(hd_guard_is_ours(SIGSEGV));
+}
+
 static void opens_over_ignored(void *unused)
 {
 	signal(SIGBUS, SIG_IGN);
@@ -226,8 +286,9 @@ static void opens_over_ignored(void *unused)
 	_exit(hd_guard_is_ours(SIGBUS) || !hd_guard_is_ours(SIGSEGV));
 }
 
-static void it_is_put_over_the_default_alone(void **state)
+static void some_are_left_alone(void **state)
 {
+	assert_int_equal(child_ends(opens_over_one_that_goes, NULL), 0);
 	assert_int_equal(child_ends(opens_over_ignored, NULL), 0);
 }
 
@@ -272,6 +333,7 @@ static void children_open_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_goes_over_the_programs),
 		cmocka_unit_test(it_is_there),
 		cmocka_unit_test(copies_tell_of_what_is_gone),
 		cmocka_unit_test(small_copies_tell),
@@ -280,7 +342,7 @@ int main(void)
 		cmocka_unit_test(a_shortened_file_is_told),
 		cmocka_unit_test(other_faults_are_the_programs),
 		cmocka_unit_test(a_handler_of_the_programs_is_called),
-		cmocka_unit_test(it_is_put_over_the_default_alone),
+		cmocka_unit_test(some_are_left_alone),
 		cmocka_unit_test(children_open_it),
 	};
 

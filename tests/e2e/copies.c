@@ -93,7 +93,8 @@ static volatile sig_atomic_t seen;
 static void program_handles(int sig, siginfo_t *info, void *context)
 {
 	seen++;
-	mprotect(pages + PAGE, PAGE, PROT_READ | PROT_WRITE);
+	if (mprotect(pages + PAGE, PAGE, PROT_READ | PROT_WRITE))
+		_exit(1);
 }
 
 /* A handler that the program installs in between is called for each copy's faults, and nobody goes over it. */
@@ -113,6 +114,25 @@ static bool the_programs_handler(const struct copy *first, const struct copy *se
 	return true;
 }
 
+/* One that was there before both is asked for what is protected, and not for what is not there. */
+static bool the_programs_handler_below(const struct copy *first, const struct copy *second)
+{
+	const struct sigaction own = { .sa_sigaction = program_handles, .sa_flags = SA_SIGINFO };
+	char here[300] = { 1 };
+
+	sigaction(SIGSEGV, &own, NULL);
+	first->opens();
+	second->opens();
+	first->opens();
+	for (int i = 0; i < 2; i++) {
+		mprotect(pages + PAGE, PAGE, PROT_READ);
+		if ((i ? second : first)->copies(pages + PAGE, here, sizeof(here)) || seen != i + 1)
+			return false;
+	}
+	munmap(pages + PAGE, PAGE);
+	return notices(first) && notices(second) && seen == 2;
+}
+
 int main(int argc, char **argv)
 {
 	int status;
@@ -129,13 +149,14 @@ int main(int argc, char **argv)
 		printf("Bail out! two copies cannot be loaded\n");
 		return 1;
 	}
-	printf("1..6\n");
+	printf("1..8\n");
 	for (int first = 0; first < 2; first++) {
 		result(!in_a_child(both_notice, first), "each notices what its own copying has touched");
 		status = in_a_child(the_programs_fault, first);
 		result(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV,
 		       "what is nobody's ends the process by its signal");
 		result(!in_a_child(the_programs_handler, first), "the program's handler is called");
+		result(!in_a_child(the_programs_handler_below, first), "and one that was there before");
 	}
 	return 0;
 }

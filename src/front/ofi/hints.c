@@ -372,8 +372,6 @@ static void apply_domain(uint32_t version, const struct fi_domain_attr *hints, s
 		attr->resource_mgmt = hints->resource_mgmt;
 	if (hints->av_type != FI_AV_UNSPEC)
 		attr->av_type = hints->av_type;
-	if (hints->cq_data_size)
-		attr->cq_data_size = hints->cq_data_size;
 	attr->mr_mode = chosen_mr_mode(version, hints->mr_mode);
 	if (FI_VERSION_GE(version, FI_VERSION(1, 9)))
 		attr->tclass = hints->tclass;

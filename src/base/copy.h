@@ -18,6 +18,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Does this processor keep the order of stores, as others see them? Elsewhere a release does. */
+#if defined(__x86_64__) || defined(__i386__)
+#define HD_STORES_IN_ORDER 1
+#else
+#define HD_STORES_IN_ORDER 0
+#endif
+
 #define HD_COPY_SMALL 24u
 #define HD_COPY_WIDE 256u /* from here on copies between processors go by other loops than shorter ones */
 
@@ -87,11 +94,13 @@ static inline __attribute__((always_inline)) bool hd_copy_small_out(void *to, co
 struct hd_copy_ops {
 	int (*wide)(void *to, const void *from, size_t n);
 	int (*past)(void *to, const void *from, size_t n);
+	bool (*works)(void); /* on this processor; NULL: on every one */
 };
 extern struct hd_copy_ops hd_copy_ops;
 
-/* For tests: all that were written for processors of this kind, of which the first hd_copy_best() + 1 work on this one. */
+/* For tests: all that were written for processors of this kind, hd_copy_last the last; the first hd_copy_best() + 1 work on this one. */
 extern const struct hd_copy_ops hd_copy_choices[];
+extern const int hd_copy_last;
 int hd_copy_best(void);
 
 /* hd_copy_brief: as hd_copy, of less than HD_COPY_WIDE bytes. */

@@ -83,15 +83,25 @@ static uintptr_t guard_other_place(uintptr_t at)
 #define MARK_FIRST 0x6864206775617264ull
 #define MARK_LAST 0x9b5d1c0a4be77e31ull
 
+#if defined(__x86_64__)
+#define LANDING "	endbr64\n"
+#define JUMP "jmp"
+#define WHERE(context) (&((ucontext_t *)(context))->uc_mcontext.gregs[REG_RIP])
+typedef greg_t where_t;
+#else
+#define LANDING "	hint #34\n" /* bti c */
+#define JUMP "b"
+#define WHERE(context) (&((ucontext_t *)(context))->uc_mcontext.pc)
+typedef unsigned long long where_t;
+#endif
+
 __asm__(".pushsection .text\n"
 	".balign 16\n"
 	".quad 0x6864206775617264, 0x9b5d1c0a4be77e31\n"
 	".globl hd_guard_entry\n"
 	".hidden hd_guard_entry\n"
 	".type hd_guard_entry, @function\n"
-	"hd_guard_entry:\n"
-	"	endbr64\n"
-	"	jmp hd_guard_caught\n"
+	"hd_guard_entry:\n" LANDING "	" JUMP " hd_guard_caught\n"
 	".size hd_guard_entry, . - hd_guard_entry\n"
 	".popsection\n");
 
@@ -133,11 +143,11 @@ static bool guard_is_ours_alone(int sig, const siginfo_t *info)
 
 void hd_guard_caught(int sig, siginfo_t *info, void *context)
 {
-	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
-	uintptr_t to = info->si_code > 0 ? guard_other_place((uintptr_t)*rip) : 0;
+	where_t *where = WHERE(context);
+	uintptr_t to = info->si_code > 0 ? guard_other_place((uintptr_t)*where) : 0;
 
 	if (to && guard_is_ours_alone(sig, info))
-		*rip = (greg_t)to;
+		*where = (where_t)to;
 	else
 		guard_pass_on(sig, info, context);
 }

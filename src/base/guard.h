@@ -9,8 +9,8 @@
  *
  * Where the program had a handler before ours, that one is called for an access of ours as for one of its own, since write barriers live on it:
  * not where nothing is mapped, of which a kernel asks nobody either, and which the handlers of others (UCX's, Python's) end the process
- * for. One that comes later is in front, and knows nothing of ours. Several copies of Heddle in one process call each other's. Only x86-64 has the table, and not under the thread sanitizer, which must see each access:
- * elsewhere these are plain accesses (docs/limits.md).
+ * for. One that comes later is in front, and knows nothing of ours. Several copies of Heddle in one process call each other's. x86-64 and
+ * 64-bit ARM have the table, and not under the thread sanitizer, which must see each access: elsewhere these are plain accesses (docs/limits.md).
  */
 #ifndef HD_BASE_GUARD_H
 #define HD_BASE_GUARD_H
@@ -34,7 +34,7 @@
 #if defined(__SANITIZE_ADDRESS__)
 #define HD_GUARD_ASAN 1
 #endif
-#if defined(__x86_64__) && defined(__LP64__) && !defined(HD_GUARD_TSAN) && \
+#if (defined(__x86_64__) || defined(__aarch64__)) && defined(__LP64__) && !defined(HD_GUARD_TSAN) && \
 	(defined(__clang__) || __GNUC__ >= 11)
 #define HD_GUARDED 1
 #else
@@ -76,51 +76,11 @@ static inline void hd_guard_sees(const void *from, const void *to, size_t n)
 		__asm__ volatile(""); \
 	} while (0)
 
-#define HD_GUARD_ACCESS(bits) \
-	typedef uint##bits##_t __attribute__((may_alias, aligned(1))) hd_guard_u##bits; \
-	static inline __attribute__((always_inline)) bool hd_guard_load##bits(uint##bits##_t *to, \
-									      const void *from) \
-	{ \
-		uint##bits##_t value; \
-		HD_GUARD_ASM(HD_GUARD_OP("mov %1, %0") \
-			     : "=r"(value) \
-			     : "m"(*(const hd_guard_u##bits *)from) \
-			     : \
-			     : fault); \
-		*to = value; \
-		return true; \
-fault: \
-		return false; \
-	} \
-	static inline \
-		__attribute__((always_inline)) bool hd_guard_store##bits(void *to, uint##bits##_t value) \
-	{ \
-		HD_GUARD_ASM(HD_GUARD_OP("mov %1, %0") \
-			     : "=m"(*(hd_guard_u##bits *)to) \
-			     : "r"(value) \
-			     : \
-			     : fault); \
-		return true; \
-fault: \
-		return false; \
-	} \
-	/* As __atomic_compare_exchange_n: *is: it was *seen, and is `next` now. */ \
-	static inline bool hd_guard_exchange##bits(void *memory, uint##bits##_t *seen, uint##bits##_t next, \
-						   bool *is) \
-	{ \
-		uint##bits##_t was = *seen; \
-		bool same; \
-		HD_GUARD_ASM(HD_GUARD_OP("lock cmpxchg %3, %0") "\tsete %2" \
-			     : "+m"(*(hd_guard_u##bits *)memory), "+a"(was), "=q"(same) \
-			     : "r"(next) \
-			     : "memory", "cc" \
-			     : fault); \
-		*seen = was; \
-		*is = same; \
-		return true; \
-fault: \
-		return false; \
-	}
+#if defined(__x86_64__)
+#include "base/guard_x86_64.h"
+#else
+#include "base/guard_arm64.h"
+#endif
 
 #else /* plain accesses; others may change what is loaded by atomic ones (rma/atomic_ops.c) */
 

@@ -85,12 +85,12 @@ int hd_iov_slice(const struct iovec *iov, int count, uint64_t offset, uint64_t l
 	return n;
 }
 
-/* The processor keeps the order of these stores where they are guarded, which is x86; elsewhere a release does. */
+/* One byte, or eight. */
 static bool store_after(void *to, const void *from, size_t n)
 {
 	uint64_t word;
 
-	if (!HD_GUARDED)
+	if (!HD_STORES_IN_ORDER)
 		atomic_thread_fence(memory_order_release);
 	if (n == 1)
 		return hd_guard_store8(to, *(const uint8_t *)from);

@@ -155,7 +155,7 @@ static void injected_memory_is_ours_again(void **state)
 	assert_int_equal(vm_seam.calls, 0);
 	assert_int_equal(pair_next(&p, &p.a).err, 0);
 	test_check(mem, sizeof(mem), 3);
-	assert_int_equal(vm_seam.calls, 1);
+	assert_int_equal(vm_seam.calls, HD_STORES_IN_ORDER ? 1 : 2); /* elsewhere its last bytes go apart */
 	assert_int_equal(hd_mr_close(mr), 0);
 	direct_close(&p);
 }

@@ -25,12 +25,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#if defined(__x86_64__) || defined(__i386__)
-#define STORES_IN_ORDER 1
-#else
-#define STORES_IN_ORDER 0
-#endif
-
 #define TAIL 8	       /* bytes of a write that are written last */
 #define BLAME_PAGES 64 /* pages of either side that are looked at, the first ones: those were not copied */
 #define LIVELY_US 30   /* who has made progress so recently is taken for polling */
@@ -81,7 +75,7 @@ static __attribute__((noinline)) ssize_t copy_tail_last(struct hd_shm_link *l, c
 	uint64_t head = r->len - TAIL;
 	ssize_t first;
 
-	if (STORES_IN_ORDER) {
+	if (HD_STORES_IN_ORDER) {
 		struct iovec near[HD_IOV_MAX + 1], far = { (void *)(uintptr_t)r->far, r->len };
 		int count = hd_shm_slice(r->near, 0, head, near);
 
@@ -103,7 +97,7 @@ static inline ssize_t direct_copy_out(struct hd_shm_link *l, const struct hd_dir
 
 	if (!r->last || r->len <= TAIL)
 		return hd_shm_copy_call(l, r->near, r->count, &far, 1, true);
-	if (!STORES_IN_ORDER || hd_unlikely(r->count != 1))
+	if (!HD_STORES_IN_ORDER || hd_unlikely(r->count != 1))
 		return copy_tail_last(l, r);
 	near[0] = (struct iovec){ r->near->iov_base, head };
 	near[1] = (struct iovec){ (uint8_t *)r->near->iov_base + head, TAIL };

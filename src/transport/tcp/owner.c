@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Whose socket is at the other end of a connection within this host, or listens at an address of it: the kernel tells everybody, by
- * sock_diag(7), and where a container refuses that by /proc/net/tcp. A socket that nobody has accepted yet has no owner and is told to be
+ * sock_diag(7), and where a container refuses that, or the kernel lacks it, by /proc/net/tcp. A socket that nobody has accepted yet has no owner and is told to be
  * root's, so this is asked when the other end has said something.
  */
 #include "base/proc.h"
@@ -15,6 +15,7 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -134,11 +135,30 @@ static int by_table(const struct asked *a, struct owner *out)
 	return rc;
 }
 
+/*
+ * A kernel without tcp_diag says of every socket that there is none, and looks for that module anew each time. So it is believed when it has known a
+ * socket once, and is not asked any more when the table has one that it does not know. Relaxed: whoever sees the news late asks once more.
+ */
+enum diag {
+	DIAG_UNTRIED,
+	DIAG_TELLS,
+	DIAG_LACKS
+};
+static _Atomic enum diag diag;
+
 static int owner_of(const struct asked *a, struct owner *out)
 {
-	int rc = by_diag(a, out);
+	enum diag known = atomic_load_explicit(&diag, memory_order_relaxed);
+	int rc = known == DIAG_LACKS ? -ENOENT : by_diag(a, out), in_table;
 
-	return rc == 0 || rc == -ENOENT ? rc : by_table(a, out);
+	if (!rc && known == DIAG_UNTRIED)
+		atomic_store_explicit(&diag, DIAG_TELLS, memory_order_relaxed);
+	if (!rc || (rc == -ENOENT && known == DIAG_TELLS))
+		return rc;
+	in_table = by_table(a, out);
+	if (!in_table && rc == -ENOENT)
+		atomic_store_explicit(&diag, DIAG_LACKS, memory_order_relaxed);
+	return in_table;
 }
 
 /* An IPv4 address as a socket of IPv6 has it. */

@@ -189,7 +189,7 @@ static void what_is_brief_takes_the_short_way(void **state)
 				assert_int_equal(direct_one(&d, near, far + how[i].at, how[i].len, out),
 						 how[i].len);
 				assert_true(rig_same(to, 0, how[i].len, 5 + i));
-				assert_int_equal(vm_seam.calls, 1);
+				assert_in_range(vm_seam.calls, 1, HD_STORES_IN_ORDER || !out ? 1 : 2);
 				assert_int_equal(vm_seam.pokes,
 						 !file && (out ? how[i].write && !hd_shm_poke_forces()
 							       : how[i].read));
@@ -408,8 +408,11 @@ static pid_t another_program(void)
  */
 static void another_program_is_not_written_to(void **state)
 {
-	static const size_t lens[] = { 64, HD_SHM_LOOKS_FROM };
-	static uint8_t near[HD_SHM_LOOKS_FROM], far[HD_SHM_LOOKS_FROM];
+	enum {
+		LONG = HD_SHM_LOOKS_FROM + 8 /* its last bytes may go apart */
+	};
+	static const size_t lens[] = { 64, LONG };
+	static uint8_t near[LONG], far[LONG];
 	struct duo d;
 
 	for (size_t i = 0; i < 2; i++) {

@@ -153,13 +153,21 @@ static inline enum hd_wait for_receive(const struct hd_qp *p, const struct hd_pk
 	return p->attr.lossy ? HD_WAIT_DROP : HD_WAIT_RECEIVE;
 }
 
-/* It names this queue, which may be another node's. */
+static bool takes_back(const struct hd_pkt *pkt)
+{
+	return pkt->flags & HD_PKT_F_INVALIDATE && pkt->flags & HD_PKT_F_IMM &&
+	       (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS);
+}
+
+/* It names this queue, which may be another node's: what takes back a window must be for one that is bound to p, and none is bound to a target. */
 static enum hd_wait to_queue(struct hd_qp *p, const struct hd_pkt *pkt, uint32_t number)
 {
 	int rc;
 
 	if (hd_xrc_target_set(p, number))
 		return for_receive(p, pkt);
+	if (takes_back(pkt))
+		return HD_WAIT_WRONG;
 	rc = hd_xrc_proxy_way(p, number);
 	return !rc ? HD_WAIT_PROXY : rc == -EAGAIN ? HD_WAIT_BUSY : HD_WAIT_WRONG;
 }
@@ -209,12 +217,6 @@ static void resp_reject(struct hd_qp *p, const struct hd_arrival *a, enum hd_wai
 					    : 0);
 	if (w == HD_WAIT_WRONG)
 		hd_qp_offended(p->ep, HD_S_INVALID);
-}
-
-static bool takes_back(const struct hd_pkt *pkt)
-{
-	return pkt->flags & HD_PKT_F_INVALIDATE && pkt->flags & HD_PKT_F_IMM &&
-	       (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS);
 }
 
 static enum hd_wait take_back(struct hd_qp *p, const struct hd_pkt *pkt)

@@ -10,7 +10,7 @@ const struct hv_opcode hv_opcodes[HV_OPCODES] = {
 	[IBV_WR_SEND] = { CONNECTED | HV_UD, HV_OP_SEND, true, false, IBV_WC_SEND, 0, IBV_QP_EX_WITH_SEND },
 	[IBV_WR_SEND_WITH_IMM] = { CONNECTED | HV_UD, HV_OP_SEND, true, false, IBV_WC_SEND, HD_SEND_IMM,
 				   IBV_QP_EX_WITH_SEND_WITH_IMM },
-	[IBV_WR_SEND_WITH_INV] = { HV_RC | HV_UC, HV_OP_SEND, true, false, IBV_WC_SEND,
+	[IBV_WR_SEND_WITH_INV] = { CONNECTED, HV_OP_SEND, true, false, IBV_WC_SEND,
 				   HD_SEND_IMM | HD_SEND_TAKE_BACK, IBV_QP_EX_WITH_SEND_WITH_INV },
 	[IBV_WR_RDMA_WRITE] = { CONNECTED, HV_OP_WRITE, true, false, IBV_WC_RDMA_WRITE, 0,
 				IBV_QP_EX_WITH_RDMA_WRITE },
@@ -25,8 +25,7 @@ const struct hv_opcode hv_opcodes[HV_OPCODES] = {
 	/* its 8 bytes go with the request, whatever room for inline data there is; of XRC Linux' drivers have it no more than we do */
 	[IBV_WR_ATOMIC_WRITE] = { HV_RC, HV_OP_ATOMIC_WRITE, true, false, IBV_WC_ATOMIC_WRITE, 0,
 				  IBV_QP_EX_WITH_ATOMIC_WRITE },
-	[IBV_WR_BIND_MW] = { HV_RC | HV_UC, HV_OP_BIND, false, false, IBV_WC_BIND_MW, 0,
-			     IBV_QP_EX_WITH_BIND_MW },
-	[IBV_WR_LOCAL_INV] = { HV_RC | HV_UC, HV_OP_INVALIDATE, false, false, IBV_WC_LOCAL_INV, 0,
+	[IBV_WR_BIND_MW] = { CONNECTED, HV_OP_BIND, false, false, IBV_WC_BIND_MW, 0, IBV_QP_EX_WITH_BIND_MW },
+	[IBV_WR_LOCAL_INV] = { CONNECTED, HV_OP_INVALIDATE, false, false, IBV_WC_LOCAL_INV, 0,
 			       IBV_QP_EX_WITH_LOCAL_INV },
 };

@@ -67,8 +67,8 @@ static inline int post_send_check(const struct hv_qp *qp, const struct ibv_send_
 		return hv_bind_is_right(qp, wr->bind_mw.mw, &wr->bind_mw.bind_info) ? 0 : EINVAL;
 	if (hv_likely(!(qp->transport & (HV_UD | HV_XRC))))
 		return 0;
-	if (qp->transport == HV_XRC)
-		return wr->qp_type.xrc.remote_srqn > HV_QPN_MAX ? EINVAL : 0;
+	if (qp->transport == HV_XRC) /* what is for nobody need name no queue */
+		return wr->qp_type.xrc.remote_srqn > HV_QPN_MAX && op->kind != HV_OP_INVALIDATE ? EINVAL : 0;
 	if (hv_unlikely(op->kind != HV_OP_SEND)) /* what lies there is no address handle */
 		return 0;
 	return !wr->wr.ud.ah || wr->wr.ud.ah->context != &qp->ctx->pub.context ? EINVAL : 0;

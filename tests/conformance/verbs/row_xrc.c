@@ -532,6 +532,89 @@ static void handles(struct ct *ct)
 	finish(&x);
 }
 
+/* ---- memory windows ------------------------------------------------------------------------------------------------------------- */
+
+#define WINDOW 4096 /* bytes */
+
+static void window_change(struct xrc *x, enum ibv_wr_opcode op, struct ibv_mw *mw,
+			  const struct ibv_mw_bind_info *info)
+{
+	struct ibv_send_wr wr = { .wr_id = 5, .opcode = op, .send_flags = IBV_SEND_SIGNALED };
+
+	wr.qp_type.xrc.remote_srqn = UINT32_MAX; /* it goes to nobody, so it need name no queue */
+	if (op == IBV_WR_BIND_MW) {
+		wr.bind_mw.mw = mw;
+		wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+		wr.bind_mw.bind_info = *info;
+	} else {
+		wr.invalidate_rkey = mw->rkey;
+	}
+	vt_post(&x->e, &wr);
+	vt_next(&x->e, 5, IBV_WC_SUCCESS);
+}
+
+static void windows_owner(struct xrc *x)
+{
+	struct ct *ct = x->e.ct;
+	struct ibv_mr *mr =
+		ibv_reg_mr(x->e.pd, x->e.buf, WINDOW, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mw_bind bind = { .wr_id = 4,
+				    .send_flags = IBV_SEND_SIGNALED,
+				    .bind_info = { mr, (uintptr_t)x->e.buf, WINDOW,
+						   IBV_ACCESS_REMOTE_WRITE } };
+	struct ibv_mw *one = ibv_alloc_mw(x->e.pd, IBV_MW_TYPE_1),
+		      *two = ibv_alloc_mw(x->e.pd, IBV_MW_TYPE_2);
+	struct ibv_wc wc;
+
+	CT_TRUE(ct, mr && one && two);
+	VT_OK(ct, ibv_bind_mw(x->e.qp, one, &bind));
+	vt_next(&x->e, 4, IBV_WC_SUCCESS);
+	window_change(x, IBV_WR_BIND_MW, two, &bind.bind_info);
+	VT_ERR(ct, ibv_dereg_mr(mr), EBUSY);
+	ct_put(ct, 0, &one->rkey, sizeof(one->rkey));
+	ct_sync(ct, &x->e);
+	ct_verify(ct, x->e.buf, WINDOW, 3, "written through the window");
+	VT_ERR(ct, ibv_bind_mw(x->recv, one, &bind), EINVAL);
+	window_change(x, IBV_WR_LOCAL_INV, two, NULL);
+	post(x, 0, PLACE, PLACE, 9);
+	ct_sync(ct, &x->e);
+	xt_next(x, x->cq[0], &wc);
+	CT_EQ(ct, wc.status, IBV_WC_LOC_ACCESS_ERR);
+	VT_OK(ct, ibv_dealloc_mw(one));
+	VT_OK(ct, ibv_dealloc_mw(two));
+	VT_OK(ct, ibv_dereg_mr(mr));
+}
+
+/*
+ * What sends alone binds windows, too: those of type 1 are reached by all of the domain. None of type 2 is a receiver's, which binds none, so
+ * what is to take one back fails.
+ */
+static void windows(struct ct *ct)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct xrc x;
+
+	start(ct, &x, NULL);
+	if (ct->rank) {
+		windows_owner(&x);
+	} else {
+		sge = vt_sge(&x.e, 0, WINDOW);
+		wr = xt_request(&x, IBV_WR_RDMA_WRITE, &sge, 1, x.theirs[0]);
+		ct_get(ct, NULL, 1, &wr.wr.rdma.rkey, sizeof(wr.wr.rdma.rkey));
+		ct_fill(x.e.buf, WINDOW, 3);
+		vt_post(&x.e, &wr);
+		vt_next(&x.e, 1, IBV_WC_SUCCESS);
+		ct_sync(ct, &x.e);
+		wr.opcode = IBV_WR_SEND_WITH_INV;
+		wr.invalidate_rkey = wr.wr.rdma.rkey;
+		ct_sync(ct, &x.e);
+		vt_post(&x.e, &wr);
+		vt_next(&x.e, 1, IBV_WC_REM_ACCESS_ERR);
+	}
+	finish(&x);
+}
+
 const struct ct_case vt_xrc[] = { { "XRC", "messages", { messages, messages } },
 				  { "XRC", "many", { many, many } },
 				  { "XRC", "one-sided", { one_sided, one_sided } },
@@ -547,4 +630,5 @@ const struct ct_case vt_xrc[] = { { "XRC", "messages", { messages, messages } },
 				  { "XRC", "domain-keeps-inode", { domain_keeps_inode } },
 				  { "XRC", "objects", { objects } },
 				  { "XRC", "handles", { handles, handles } },
+				  { "XRC", "windows", { windows, windows } },
 				  { NULL } };

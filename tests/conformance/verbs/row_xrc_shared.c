@@ -127,6 +127,35 @@ static void send_to(struct xrc *x, uint32_t number, uint32_t len, uint64_t id)
 	vt_post(&x->e, &wr);
 }
 
+/* A message that is to take back a window meets none of the queue pair's that it came to, wherever its queue is: nobody gets it. */
+static void takes_back(struct ct *ct)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct xrc x;
+
+	open_three(ct, &x, NULL);
+	connect_three(ct, &x);
+	if (ct->rank == OWNER)
+		post(&x, 0, PLACE, 1);
+	ct_sync(ct, NULL);
+	if (ct->rank == SENDER) {
+		sge = vt_sge(&x.e, 0, 8);
+		wr = xt_request(&x, IBV_WR_SEND_WITH_INV, &sge, 1, x.theirs[0]);
+		wr.invalidate_rkey = x.e.mr->rkey;
+		vt_post(&x.e, &wr);
+		vt_next(&x.e, 1, IBV_WC_REM_INV_REQ_ERR);
+	}
+	ct_sync(ct, &x.e);
+	if (ct->rank == OWNER) {
+		struct ibv_wc wc;
+
+		CT_EQ(ct, ibv_poll_cq(x.cq[0], 1, &wc), 0);
+	}
+	ct_sync(ct, NULL);
+	close_three(&x);
+}
+
 /* To both queues in turn, by one queue pair, whose number the completions have in either process. */
 static void messages(struct ct *ct)
 {
@@ -380,6 +409,7 @@ static void handle_events(struct ct *ct)
 
 const struct ct_case vt_xrc_shared[] = {
 	{ "XRC", "shared-messages", CT_THREE(messages) },
+	{ "XRC", "shared-takes-back", CT_THREE(takes_back) },
 	{ "XRC", "shared-one-sided", CT_THREE(one_sided) },
 	{ "XRC", "shared-nobody", CT_THREE(ends), .arg = NOBODY },
 	{ "XRC", "shared-no-receive", CT_THREE(ends), .arg = NO_RECEIVE },

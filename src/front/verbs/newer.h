@@ -25,6 +25,9 @@ struct hv_cntr; /* struct ibv_comp_cntr: likewise */
  */
 #define HV_PARENT_UNPROTECTED (1 << 2)
 
+/* IBV_ODP_SUPPORT_ATOMIC_WRITE */
+#define HV_ODP_ATOMIC_WRITE (1 << 7)
+
 enum {
 	HV_MR_IOVA = 1 << 0,
 	HV_MR_ADDR = 1 << 1,

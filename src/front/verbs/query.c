@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "front/verbs/addr.h"
 #include "front/verbs/entry.h"
+#include "front/verbs/newer.h"
 #include "front/verbs/ops.h"
 
 #include <errno.h>
@@ -89,7 +90,7 @@ static void fill_odp(struct ibv_odp_caps *odp)
 
 	odp->general_caps = IBV_ODP_SUPPORT; /* no page is ever touched before its time */
 	odp->per_transport_caps.rc_odp_caps = all | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
-					      IBV_ODP_SUPPORT_ATOMIC;
+					      IBV_ODP_SUPPORT_ATOMIC | HV_ODP_ATOMIC_WRITE;
 	odp->per_transport_caps.uc_odp_caps = all | IBV_ODP_SUPPORT_WRITE;
 	odp->per_transport_caps.ud_odp_caps = all;
 }
@@ -105,7 +106,7 @@ int hv_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 		return EINVAL;
 	hv_ibv_query_device(context, &a.orig_attr);
 	fill_odp(&a.odp_caps);
-	a.xrc_odp_caps = a.odp_caps.per_transport_caps.rc_odp_caps;
+	a.xrc_odp_caps = a.odp_caps.per_transport_caps.rc_odp_caps & ~(uint32_t)HV_ODP_ATOMIC_WRITE;
 	a.completion_timestamp_mask = UINT64_MAX;
 	a.hca_core_clock = CLOCK_KHZ;
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;

@@ -187,6 +187,36 @@ static void atomic_write(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* IBV_ODP_SUPPORT_ATOMIC_WRITE, of younger headers: what is on demand may be written so, over the transport that has it. */
+static void atomic_write_on_demand(struct ct *ct)
+{
+	const uint32_t has = 1 << 7;
+	const struct vt_want want = { .access = VT_ACCESS | IBV_ACCESS_ON_DEMAND };
+	struct ibv_device_attr_ex dev;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	VT_OK(ct, ibv_query_device_ex(e.context, NULL, &dev));
+	CT_TRUE(ct, dev.odp_caps.per_transport_caps.rc_odp_caps & has);
+	CT_TRUE(ct, !((dev.odp_caps.per_transport_caps.uc_odp_caps |
+		       dev.odp_caps.per_transport_caps.ud_odp_caps | dev.xrc_odp_caps) &
+		      has));
+	if (!ct->rank) {
+		sge = vt_sge(&e, 0, 8);
+		wr = vt_wr(&e, IBV_WR_ATOMIC_WRITE, &sge, 1);
+		memset(e.buf, 'x', 8);
+		wr.wr.rdma.remote_addr = e.peer[1].addr + 4096;
+		vt_post(&e, &wr);
+		vt_next(&e, 1, IBV_WC_SUCCESS);
+	}
+	ct_sync(ct, &e);
+	if (ct->rank)
+		CT_TRUE(ct, e.buf[4096] == 'x' && e.buf[4103] == 'x');
+	vt_finish(&e);
+}
+
 /* One of another length, to where no such word is, or to where nobody may write. */
 static void atomic_write_wrong(struct ct *ct)
 {
@@ -308,6 +338,7 @@ const struct ct_case vt_builders[] = {
 	{ "WR", "inline-flag", { inline_flag, inline_flag } },
 	{ "WR", "wrong", { wrong, wrong } },
 	{ "WR", "atomic-write", { atomic_write, atomic_write } },
+	{ "WR", "atomic-write-on-demand", { atomic_write_on_demand, atomic_write_on_demand } },
 	{ "WR", "atomic-write-short", { atomic_write_wrong, atomic_write_wrong }, .arg = IBV_WC_LOC_LEN_ERR },
 	{ "WR",
 	  "atomic-write-odd",

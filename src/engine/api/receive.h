@@ -123,10 +123,10 @@ int hd_handed_discard(struct hd_ep *ep, struct hd_handed *handed);
 bool hd_handed_is(const struct hd_ep *ep, const void *handed);
 
 /*
- * hd_ep_post: write a completion of the front's own, e.ep filled in, where the endpoint's receives complete; for a nameless one where its
- * hd_cancel does.
+ * hd_recv_post: write a completion of the front's own where receives of the endpoint e->ep complete; for a nameless one where its hd_cancel
+ * does, which e.ep then names.
  */
-void hd_ep_post(struct hd_ep *ep, const struct hd_cqe *e);
+void hd_recv_post(struct hd_node *node, const struct hd_cqe *e);
 
 /* hd_cancel: cancel the oldest posted receive with this ctx: completes with HD_S_CANCELLED. 0, or -ENOENT when there is none. */
 int hd_cancel(struct hd_ep *ep, void *ctx);

@@ -126,9 +126,9 @@ struct hd_ep *hd_ep_speaker(struct hd_ep *ep)
 	return ep;
 }
 
-void hd_ep_post(struct hd_ep *ep, const struct hd_cqe *e)
+void hd_recv_post(struct hd_node *node, const struct hd_cqe *e)
 {
-	struct hd_ep *by = hd_ep_speaker(ep);
+	struct hd_ep *by = hd_ep_speaker(hd_names(node)->eps[e->ep]);
 	struct hd_cqe filled = *e;
 
 	filled.ep = by->index;

@@ -43,15 +43,16 @@ void hd_fi_triggered_drop(struct hd_fi_ep *ep)
 
 /* ---- ends ---------------------------------------------------------------------------------------------- */
 
-/* Write to the endpoint's CQ how it ended. */
+/* Write to the endpoint's CQ how it ended; a shared receive context has none, but those that share it. */
 static void report(const struct hd_fi_triggered *t, const struct hd_cqe *e)
 {
-	const struct hd_fi_cq *cq = t->kind == HD_FI_CNTR_RECV ? t->ep->bound.rx.cq : t->ep->bound.tx.cq;
 	struct hd_cqe mine = *e;
 
 	mine.ctx = t->context;
-	if (cq)
-		hd_cq_post(cq->cq, &mine);
+	if (t->kind == HD_FI_CNTR_RECV)
+		hd_recv_post(t->ep->node, &mine);
+	else if (t->ep->bound.tx.cq)
+		hd_cq_post(t->ep->bound.tx.cq->cq, &mine);
 }
 
 /* Deferred work has ended: its counter knows, the endpoint only when it was asked for, or of an error. */

@@ -3,6 +3,7 @@
 /* Shared contexts, fi_endpoint(3). Rank 1 has endpoints that share one, rank 0 knows them all. */
 #include "ct.h"
 
+#include <rdma/fi_trigger.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -299,27 +300,72 @@ static void directed(struct ct *ct)
 	end(&s);
 }
 
+/* Exactly one endpoint tells of the buffer, with this error. */
+static void told_once(struct sharing *s, const void *buf, int err)
+{
+	struct ct_comp c;
+	int told = 0;
+
+	for (int i = 0; i < s->count; i++) {
+		ct_idle(&s->e[i], 20);
+		while (ct_poll(&s->e[i], &c)) {
+			CT_EQ(s->ct, c.err, err);
+			CT_TRUE(s->ct, c.ctx == buf);
+			told++;
+		}
+	}
+	CT_EQ(s->ct, told, 1);
+}
+
 /* What no endpoint has taken is told by one of them. */
 static void cancel(struct ct *ct)
 {
 	char in[LEN];
 	struct sharing s;
-	struct ct_comp c;
-	int i, told = 0;
 
 	begin(ct, &s, NULL, FEW, false);
 	if (ct->rank == 1) {
 		post(&s, in, LEN, false);
 		CT_OK(ct, fi_cancel(&s.srx->fid, in));
-		for (i = 0; i < FEW; i++) {
-			ct_idle(&s.e[i], 20);
-			while (ct_poll(&s.e[i], &c)) {
-				CT_EQ(ct, c.err, FI_ECANCELED);
-				CT_TRUE(ct, c.ctx == in);
-				told++;
-			}
-		}
-		CT_EQ(ct, told, 1);
+		told_once(&s, in, FI_ECANCELED);
+	}
+	end(&s);
+}
+
+/* A receive that is posted when a counter says so is told of as others are: by who takes it, and by one of them where nobody has. */
+static void triggered(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_TRIGGER };
+	char in[LEN], out[LEN] = { 0 };
+	struct iovec iov = { in, LEN };
+	struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = in };
+	struct fi_op_msg op = { .msg = msg, .flags = FI_COMPLETION };
+	struct fi_deferred_work work = { .op_type = FI_OP_RECV, .threshold = 1, .op.msg = &op };
+	struct fi_triggered_context when = { .event_type = FI_TRIGGER_THRESHOLD };
+	struct fid_cntr *cntr;
+	struct sharing s;
+
+	begin(ct, &s, &want, FEW, false);
+	if (ct->rank == 1) {
+		CT_OK(ct, fi_cntr_open(s.dom.domain, NULL, &cntr, NULL));
+		op.ep = s.srx;
+		work.triggering_cntr = cntr;
+		check_support(ct, fi_control(&s.dom.domain->fid, FI_QUEUE_WORK, &work), "FI_QUEUE_WORK");
+		CT_OK(ct, fi_cntr_add(cntr, 1));
+		ct_sync(ct, s.e);
+		CT_EQ(ct, ct_done(&s.e[2], in), LEN);
+		CT_OK(ct, fi_control(&s.dom.domain->fid, FI_QUEUE_WORK, &work));
+		CT_OK(ct, fi_control(&s.dom.domain->fid, FI_CANCEL_WORK, &work));
+		told_once(&s, in, FI_ECANCELED);
+		when.trigger.threshold = (struct fi_trigger_threshold){ cntr, 9 };
+		msg.context = &when;
+		CT_OK(ct, fi_recvmsg(s.srx, &msg, FI_TRIGGER));
+		CT_OK(ct, fi_cancel(&s.srx->fid, &when));
+		told_once(&s, &when, FI_ECANCELED);
+		CT_OK(ct, fi_close(&cntr->fid));
+	} else {
+		ct_sync(ct, s.e);
+		send_to(&s, 2, out, LEN, false);
 	}
 	end(&s);
 }
@@ -599,6 +645,7 @@ const struct ct_case ct_srx[] = { { "SRX", "share", { share, share }, .arg = LEN
 				  { "SRX", "selective", { selective, selective } },
 				  { "SRX", "directed", { directed, directed } },
 				  { "SRX", "cancel", { cancel, cancel } },
+				  { "SRX", "triggered", { triggered, triggered } },
 				  { "SRX", "peek", { peek, peek } },
 				  { "SRX", "close-one", { close_one, close_one } },
 				  { "CM", "shared-receives", { connected, connected } },

@@ -256,7 +256,7 @@ static void the_reader_closes(void **state)
 
 	EACH_TRANSPORT(t)
 	for (int context = 0; context < 2; context++) {
-		uint64_t end = hd_now_ns() + 5 * HD_NS_PER_S;
+		uint64_t end = hd_now_ns() + 20 * HD_NS_PER_S;
 		struct hd_peer *peer;
 		struct hd_ep *ep;
 		struct hd_mr *mr;

@@ -3,6 +3,7 @@
 #include "base/copy.h"
 #include "base/guard.h"
 #include "base/iov.h"
+#include "base/test_page.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -18,8 +19,6 @@
 
 #include <cmocka.h>
 
-#define PAGE 4096u
-
 /* cmocka and the address sanitizer have handlers of their own, which stand for a program's. */
 static void begin(void)
 {
@@ -32,23 +31,23 @@ static void begin(void)
 static uint8_t *two_pages(int second)
 {
 	uint8_t *at =
-		mmap(NULL, (size_t)2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, (size_t)2 * TEST_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(at, MAP_FAILED);
-	memset(at, 0x5a, PAGE);
-	assert_int_equal(mprotect(at + PAGE, PAGE, second), 0);
+	memset(at, 0x5a, TEST_PAGE);
+	assert_int_equal(mprotect(at + TEST_PAGE, TEST_PAGE, second), 0);
 	return at;
 }
 
 static void drop(uint8_t *pages)
 {
-	munmap(pages, (size_t)2 * PAGE);
+	munmap(pages, (size_t)2 * TEST_PAGE);
 }
 
 /* Every length, with the first byte that is gone at every place of it. */
 static void copies_tell_of_what_is_gone(void **state)
 {
-	static uint8_t ours[2 * PAGE];
+	static uint8_t ours[2 * TEST_PAGE];
 	uint8_t *pages = two_pages(PROT_NONE);
 
 	begin();
@@ -56,7 +55,7 @@ static void copies_tell_of_what_is_gone(void **state)
 		for (size_t n = 1; n < 700; n += 1 + n / 20)
 			for (size_t there = 0; there <= n; there++) {
 				int want = there < n ? -EFAULT : 0;
-				uint8_t *at = pages + PAGE - there;
+				uint8_t *at = pages + TEST_PAGE - there;
 
 				assert_int_equal(hd_copy_choices[i].wide(ours, at, n), want);
 				assert_int_equal(hd_copy_choices[i].wide(at, ours, n), want);
@@ -75,8 +74,8 @@ static void small_copies_tell(void **state)
 	begin();
 	for (size_t n = 1; n <= HD_COPY_SMALL; n++)
 		for (size_t there = 0; there <= n; there++) {
-			assert_int_equal(hd_copy_small_in(pages + PAGE - there, ours, n), there == n);
-			assert_int_equal(hd_copy_small_out(ours, pages + PAGE - there, n), there == n);
+			assert_int_equal(hd_copy_small_in(pages + TEST_PAGE - there, ours, n), there == n);
+			assert_int_equal(hd_copy_small_out(ours, pages + TEST_PAGE - there, n), there == n);
 		}
 	drop(pages);
 }
@@ -84,18 +83,18 @@ static void small_copies_tell(void **state)
 static void what_may_be_read_alone_is_not_written(void **state)
 {
 	uint8_t *pages = two_pages(PROT_READ), ours[600] = { 1 };
-	const struct iovec iov = { pages + PAGE - 8, sizeof(ours) };
+	const struct iovec iov = { pages + TEST_PAGE - 8, sizeof(ours) };
 
 	begin();
-	assert_int_equal(hd_copy(ours, pages + PAGE, sizeof(ours)), 0);
-	assert_int_equal(hd_copy(pages + PAGE, ours, sizeof(ours)), -EFAULT);
+	assert_int_equal(hd_copy(ours, pages + TEST_PAGE, sizeof(ours)), 0);
+	assert_int_equal(hd_copy(pages + TEST_PAGE, ours, sizeof(ours)), -EFAULT);
 	assert_int_equal(hd_iov_fill(&iov, 1, ours, sizeof(ours)), -EFAULT);
 	assert_int_equal(hd_iov_fill_at(&iov, 1, 4, ours, 8), -EFAULT);
 	assert_int_equal(hd_iov_fill_ascending(&iov, 1, 0, ours, 9), -EFAULT);
 	assert_int_equal(hd_iov_drain(&iov, 1, ours, sizeof(ours)), 0);
-	assert_true(hd_guard_readable(pages, (size_t)2 * PAGE));
-	assert_false(hd_guard_writable(pages, (size_t)2 * PAGE));
-	assert_true(hd_guard_writable(pages, PAGE));
+	assert_true(hd_guard_readable(pages, (size_t)2 * TEST_PAGE));
+	assert_false(hd_guard_writable(pages, (size_t)2 * TEST_PAGE));
+	assert_true(hd_guard_writable(pages, TEST_PAGE));
 	assert_int_equal(pages[0], 0x5a);
 	drop(pages);
 }
@@ -114,31 +113,31 @@ static void single_accesses_tell(void **state)
 	assert_true(hd_guard_exchange64(pages, &seen, 8, &is));
 	assert_false(is);
 	assert_int_equal(seen, 7);
-	assert_false(hd_guard_exchange64(pages + PAGE, &seen, 8, &is));
-	assert_false(hd_guard_load16((uint16_t *)&value, pages + PAGE - 1));
-	assert_false(hd_guard_store32(pages + PAGE - 3, 0));
-	assert_false(hd_guard_readable(pages + PAGE - 1, 2));
-	assert_true(hd_guard_readable(pages, PAGE));
+	assert_false(hd_guard_exchange64(pages + TEST_PAGE, &seen, 8, &is));
+	assert_false(hd_guard_load16((uint16_t *)&value, pages + TEST_PAGE - 1));
+	assert_false(hd_guard_store32(pages + TEST_PAGE - 3, 0));
+	assert_false(hd_guard_readable(pages + TEST_PAGE - 1, 2));
+	assert_true(hd_guard_readable(pages, TEST_PAGE));
 	drop(pages);
 }
 
 /* SIGBUS. */
 static void a_shortened_file_is_told(void **state)
 {
-	static uint8_t ours[PAGE];
+	static uint8_t ours[TEST_PAGE];
 	FILE *file = tmpfile();
 	uint8_t *at;
 
 	begin();
 	assert_non_null(file);
-	assert_int_equal(ftruncate(fileno(file), PAGE), 0);
-	at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+	assert_int_equal(ftruncate(fileno(file), TEST_PAGE), 0);
+	at = mmap(NULL, TEST_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
 	assert_ptr_not_equal(at, MAP_FAILED);
-	assert_int_equal(hd_copy(ours, at, PAGE), 0);
+	assert_int_equal(hd_copy(ours, at, TEST_PAGE), 0);
 	assert_int_equal(ftruncate(fileno(file), 0), 0);
-	assert_int_equal(hd_copy(ours, at, PAGE), -EFAULT);
+	assert_int_equal(hd_copy(ours, at, TEST_PAGE), -EFAULT);
 	assert_false(hd_copy_small_in(at, ours, 8));
-	munmap(at, PAGE);
+	munmap(at, TEST_PAGE);
 	fclose(file);
 }
 
@@ -176,7 +175,7 @@ static void other_faults_are_the_programs(void **state)
 	int sigs[] = { SIGSEGV, SIGBUS }, status;
 
 	begin();
-	status = child_ends(stores, pages + PAGE);
+	status = child_ends(stores, pages + TEST_PAGE);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGSEGV);
 	for (int i = 0; i < 2; i++) {
@@ -193,14 +192,15 @@ static void *barrier_at;
 static void barrier_opens(int sig, siginfo_t *info, void *context)
 {
 	barrier_at = info->si_addr;
-	mprotect((void *)((uintptr_t)info->si_addr & ~(uintptr_t)(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE);
+	mprotect((void *)((uintptr_t)info->si_addr & ~(uintptr_t)(TEST_PAGE - 1)), TEST_PAGE,
+		 PROT_READ | PROT_WRITE);
 }
 
 static void writes_behind_a_barrier(void *pages)
 {
 	const struct sigaction own = { .sa_sigaction = barrier_opens, .sa_flags = SA_SIGINFO };
 	uint8_t ours[300] = { 1 };
-	uint8_t *at = (uint8_t *)pages + PAGE;
+	uint8_t *at = (uint8_t *)pages + TEST_PAGE;
 	const bool over = !hd_guard_is_ours(SIGSEGV);
 
 	sigaction(SIGSEGV, &own, NULL);
@@ -235,13 +235,13 @@ static void copies_what_is_gone(uint8_t *pages)
 	uint8_t ours[301] = { 1 };
 
 	hd_guard_open();
-	if (!hd_guard_is_ours(SIGSEGV) || munmap(pages + PAGE, PAGE))
+	if (!hd_guard_is_ours(SIGSEGV) || munmap(pages + TEST_PAGE, TEST_PAGE))
 		_exit(1);
 	for (size_t n = 1; n < sizeof(ours); n += 23)
-		if (hd_copy(pages + PAGE, ours, n) != -EFAULT ||
-		    hd_copy(ours, pages + PAGE - 1, n + 1) != -EFAULT)
+		if (hd_copy(pages + TEST_PAGE, ours, n) != -EFAULT ||
+		    hd_copy(ours, pages + TEST_PAGE - 1, n + 1) != -EFAULT)
 			_exit(2);
-	stores(pages + PAGE);
+	stores(pages + TEST_PAGE);
 }
 
 static void copies_over_a_handler(void *pages)

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PAGE 4096
+#define PAGE 65536 /* whole pages of any kernel */
 
 struct copy {
 	void (*opens)(void);

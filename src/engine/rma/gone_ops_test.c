@@ -5,6 +5,7 @@
  * level of optimization: the accesses are written in assembler that has outputs and may go to another place, which gcc 12 does not always understand.
  */
 #include "base/guard.h"
+#include "base/test_page.h"
 #include "engine/rma/rma.h"
 
 #include <setjmp.h>
@@ -16,7 +17,6 @@
 
 #include <cmocka.h>
 
-#define PAGE 4096u
 #define MOST 64 /* bytes, two of the longest */
 
 static bool run(uint32_t op, uint32_t type, unsigned char *memory, unsigned char with)
@@ -41,19 +41,19 @@ static void one_kind(uint32_t op, uint32_t type, unsigned char *page, size_t at,
 	fill(before);
 	fill(well + at);
 	assert_true(run(op, type, well + at, with));
-	assert_int_equal(mprotect(page, PAGE, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(mprotect(page, TEST_PAGE, PROT_READ | PROT_WRITE), 0);
 	fill(page + at);
-	assert_int_equal(mprotect(page, PAGE, PROT_READ), 0);
+	assert_int_equal(mprotect(page, TEST_PAGE, PROT_READ), 0);
 	/* what it would not change needs no right to be written */
 	assert_int_equal(run(op, type, page + at, with), !memcmp(well + at, before, MOST));
 	assert_memory_equal(page + at, before, MOST);
-	assert_int_equal(mprotect(page, PAGE, PROT_NONE), 0);
+	assert_int_equal(mprotect(page, TEST_PAGE, PROT_NONE), 0);
 	assert_false(run(op, type, page + at, with));
 }
 
 static void each_operation_tells(void **state)
 {
-	unsigned char *page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *page = mmap(NULL, TEST_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(page, MAP_FAILED);
 	/* cmocka and the address sanitizer have handlers of their own, which stand for a program's */
@@ -70,7 +70,7 @@ static void each_operation_tells(void **state)
 				for (size_t at = 0; at < 2; at++)
 					one_kind(op, type, page, at, with);
 		}
-	munmap(page, PAGE);
+	munmap(page, TEST_PAGE);
 }
 
 int main(void)

@@ -4,6 +4,8 @@
 #ifndef HD_ENGINE_TEST_VANISHED_H
 #define HD_ENGINE_TEST_VANISHED_H
 
+#include "base/test_page.h"
+
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,7 +27,7 @@ enum way {
 	READ_ALONE
 };
 
-/* vanishing: memory whose first byte is there, and none of the next page is. vanished_free: it is no more. */
+/* vanishing: memory whose first byte is there, and none of the next TEST_PAGE is. vanished_free: it is no more. */
 static inline unsigned char *vanishing(enum way how, size_t len)
 {
 	FILE *file = how == SHORTENED ? tmpfile() : NULL;
@@ -36,16 +38,16 @@ static inline unsigned char *vanishing(enum way how, size_t len)
 		  MAP_FIXED | (file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS), file ? fileno(file) : -1, 0);
 	assert_ptr_not_equal(at, MAP_FAILED);
 	if (file) {
-		assert_int_equal(ftruncate(fileno(file), 4096), 0);
+		assert_int_equal(ftruncate(fileno(file), TEST_PAGE), 0);
 		fclose(file);
 	} else if (how == UNMAPPED) {
-		assert_int_equal(munmap(at + 4096, VANISHED_ROOM - 4096), 0);
+		assert_int_equal(munmap(at + TEST_PAGE, VANISHED_ROOM - TEST_PAGE), 0);
 	} else {
-		assert_int_equal(mprotect(at + 4096, VANISHED_ROOM - 4096,
+		assert_int_equal(mprotect(at + TEST_PAGE, VANISHED_ROOM - TEST_PAGE,
 					  how == PROTECTED ? PROT_NONE : PROT_READ),
 				 0);
 	}
-	return len > 4096 ? at + 1 : at + 4096 - len / 2;
+	return len > TEST_PAGE ? at + 1 : at + TEST_PAGE - len / 2;
 }
 
 static inline void vanished_free(void)

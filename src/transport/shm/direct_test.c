@@ -5,6 +5,7 @@
  * who waits for whom.
  */
 #include "base/config.h"
+#include "base/test_page.h"
 #include "transport/shm/copy.h"
 #include "transport/shm_duo.h"
 #include "transport/vm_seam.h"
@@ -202,19 +203,19 @@ static void what_is_brief_takes_the_short_way(void **state)
 /* Half of it is in a page that is not there: the other call tells. */
 static void a_word_that_is_cut_is_told_of(void **state)
 {
-	uint8_t *half = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *half = mmap(NULL, 2 * TEST_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t near[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 	struct duo d;
 
 	scene_open(&d);
 	half[0] = 0;
-	assert_int_equal(munmap(half + 4096, 4096), 0);
-	assert_int_equal(direct_one(&d, near, half + 4092, 8, true), 4);
-	assert_memory_equal(half + 4092, near, 4);
-	assert_int_equal(direct_one(&d, near, half + 4096, 8, true), -EREMOTEIO);
-	assert_int_equal(direct_one(&d, near, half + 4088, 8, true), 8);
+	assert_int_equal(munmap(half + TEST_PAGE, TEST_PAGE), 0);
+	assert_int_equal(direct_one(&d, near, half + TEST_PAGE - 4, 8, true), 4);
+	assert_memory_equal(half + TEST_PAGE - 4, near, 4);
+	assert_int_equal(direct_one(&d, near, half + TEST_PAGE, 8, true), -EREMOTEIO);
+	assert_int_equal(direct_one(&d, near, half + TEST_PAGE - 8, 8, true), 8);
 	duo_close(&d);
-	munmap(half, 4096);
+	munmap(half, TEST_PAGE);
 }
 
 /* ---- errors ---- */

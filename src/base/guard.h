@@ -76,11 +76,42 @@ static inline void hd_guard_sees(const void *from, const void *to, size_t n)
 		__asm__ volatile(""); \
 	} while (0)
 
+/* How this processor does it: HD_GUARD_REGISTER(bits) is what a register holds, HD_GUARD_LOAD, HD_GUARD_STORE are instructions, HD_GUARD_EXCHANGE is a function. */
 #if defined(__x86_64__)
 #include "base/guard_x86_64.h"
 #else
 #include "base/guard_arm64.h"
 #endif
+
+#define HD_GUARD_ACCESS(bits) \
+	typedef uint##bits##_t __attribute__((may_alias, aligned(1))) hd_guard_u##bits; \
+	static inline __attribute__((always_inline)) bool hd_guard_load##bits(uint##bits##_t *to, \
+									      const void *from) \
+	{ \
+		HD_GUARD_REGISTER(bits) value; \
+		HD_GUARD_ASM(HD_GUARD_OP(HD_GUARD_LOAD(bits)) \
+			     : "=r"(value) \
+			     : "m"(*(const hd_guard_u##bits *)from) \
+			     : \
+			     : fault); \
+		*to = (uint##bits##_t)value; \
+		return true; \
+fault: \
+		return false; \
+	} \
+	static inline \
+		__attribute__((always_inline)) bool hd_guard_store##bits(void *to, uint##bits##_t value) \
+	{ \
+		HD_GUARD_ASM(HD_GUARD_OP(HD_GUARD_STORE(bits)) \
+			     : "=m"(*(hd_guard_u##bits *)to) \
+			     : "r"((HD_GUARD_REGISTER(bits))value) \
+			     : \
+			     : fault); \
+		return true; \
+fault: \
+		return false; \
+	} \
+	HD_GUARD_EXCHANGE(bits)
 
 #else /* plain accesses; others may change what is loaded by atomic ones (rma/atomic_ops.c) */
 

@@ -50,8 +50,8 @@ static bool is_told_late(const struct hv_qp *qp, const struct hv_opcode *op)
 }
 
 /* 0, or a positive errno for what is refused whatever else is the case. */
-static inline int post_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr,
-				  const struct hv_opcode *op)
+static inline __attribute__((always_inline)) int
+post_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr, const struct hv_opcode *op)
 {
 	if (hv_unlikely(!hv_qp_state_sends(*qp->state)))
 		return EINVAL;
@@ -79,8 +79,8 @@ static inline const struct hv_opcode *opcode_of(const struct ibv_send_wr *wr)
 	return &hv_opcodes[hv_likely(wr->opcode < HV_OPCODES) ? wr->opcode : IBV_WR_DRIVER1];
 }
 
-static inline int check_posted(const struct hv_qp *qp, const struct ibv_send_wr *wr,
-			       const struct hv_opcode *op)
+static inline __attribute__((always_inline)) int
+check_posted(const struct hv_qp *qp, const struct ibv_send_wr *wr, const struct hv_opcode *op)
 {
 	int rc = post_send_check(qp, wr, op);
 

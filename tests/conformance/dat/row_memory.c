@@ -435,23 +435,24 @@ static void not_there(struct ct *ct)
 	DAT_REGION_DESCRIPTION r;
 	DAT_LMR_HANDLE lmr;
 	struct dt d;
-	char *at = mmap(NULL, 12288, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *at = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	dt_open(ct, &d, NULL);
-	CT_TRUE(ct,
-		at != MAP_FAILED && !munmap(at + 8192, 4096)); /* not before: an IA maps a page of its own */
-	for (size_t from = 0; from <= 8192; from += 4096) {
+	CT_TRUE(ct, at != MAP_FAILED &&
+			    !munmap(at + 2 * page, page)); /* not before: an IA maps a page of its own */
+	for (size_t from = 0; from <= 2 * page; from += page) {
 		r.for_va = at + from;
 		DT_TYPE(ct,
-			dat_lmr_create(d.ia, DAT_MEM_TYPE_VIRTUAL, r, 12288 - from, d.pz, DT_PRIVILEGES,
+			dat_lmr_create(d.ia, DAT_MEM_TYPE_VIRTUAL, r, 3 * page - from, d.pz, DT_PRIVILEGES,
 				       DAT_VA_TYPE_VA, &lmr, NULL, NULL, NULL, NULL),
 			DAT_INSUFFICIENT_RESOURCES);
 	}
 	r.for_va = at;
-	DT_OK(ct, dat_lmr_create(d.ia, DAT_MEM_TYPE_VIRTUAL, r, 8192, d.pz, DT_PRIVILEGES, DAT_VA_TYPE_VA,
+	DT_OK(ct, dat_lmr_create(d.ia, DAT_MEM_TYPE_VIRTUAL, r, 2 * page, d.pz, DT_PRIVILEGES, DAT_VA_TYPE_VA,
 				 &lmr, NULL, NULL, NULL, NULL));
 	DT_OK(ct, dat_lmr_free(lmr));
-	munmap(at, 8192);
+	munmap(at, 2 * page);
 	dt_close(&d);
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define SHORT 64
 #define LONG (600u << 10)
@@ -184,6 +185,7 @@ static void advised(struct ct *ct)
 	struct ct_ep e;
 	struct ibv_pd *other;
 	struct ibv_mr *full, *rdonly, *partly;
+	size_t page;
 	char *hole;
 	struct ibv_mw *mw;
 	struct ibv_sge sge;
@@ -206,16 +208,18 @@ static void advised(struct ct *ct)
 		VT_ERR(ct, prefetch(e.pd, write, at, 8, full->lkey ^ 0x10000), ENOENT);
 		VT_ERR(ct, prefetch(e.pd, write, at, 8, mw->rkey), EINVAL);
 	}
-	hole = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	partly = ibv_reg_mr(e.pd, hole, 8192, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE);
-	CT_TRUE(ct, partly && !mprotect(hole + 4096, 4096, PROT_READ));
-	VT_OK(ct, prefetch(e.pd, false, (uintptr_t)hole, 8192, partly->lkey));
-	VT_ERR(ct, prefetch(e.pd, true, (uintptr_t)hole, 8192, partly->lkey), EFAULT);
-	CT_TRUE(ct, !munmap(hole + 4096, 4096));
-	VT_ERR(ct, prefetch(e.pd, false, (uintptr_t)hole, 8192, partly->lkey), EFAULT);
-	VT_OK(ct, prefetch(e.pd, true, (uintptr_t)hole, 4096, partly->lkey));
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	hole = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	partly = ibv_reg_mr(e.pd, hole, 2 * page, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE);
+	CT_TRUE(ct, partly && !mprotect(hole + page, page, PROT_READ));
+	VT_OK(ct, prefetch(e.pd, false, (uintptr_t)hole, 2 * page, partly->lkey));
+	if (vt_tells_read_only())
+		VT_ERR(ct, prefetch(e.pd, true, (uintptr_t)hole, 2 * page, partly->lkey), EFAULT);
+	CT_TRUE(ct, !munmap(hole + page, page));
+	VT_ERR(ct, prefetch(e.pd, false, (uintptr_t)hole, 2 * page, partly->lkey), EFAULT);
+	VT_OK(ct, prefetch(e.pd, true, (uintptr_t)hole, page, partly->lkey));
 	VT_OK(ct, ibv_dereg_mr(partly));
-	munmap(hole, 4096);
+	munmap(hole, page);
 	sge = vt_sge(&e, 0, 8);
 	VT_ERR(ct, ibv_advise_mr(e.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 2, &sge, 1), EINVAL);
 	VT_OK(ct, ibv_dealloc_mw(mw));

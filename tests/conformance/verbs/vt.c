@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 /* ---- objects ------------------------------------------------------------------------------------------------------- */
 
@@ -21,6 +23,16 @@ struct ibv_context *vt_context(struct ct *ct)
 		ct_fail(ct, "cannot open %s", ct->conf->provider);
 	ibv_free_device_list(list);
 	return context;
+}
+
+bool vt_tells_read_only(void)
+{
+	struct utsname kernel;
+	int major, minor;
+
+	if (uname(&kernel) < 0 || sscanf(kernel.release, "%d.%d", &major, &minor) != 2)
+		return false;
+	return major > 6 || (major == 6 && minor >= 11);
 }
 
 static struct ibv_cq *cq_open(struct ct_ep *e)

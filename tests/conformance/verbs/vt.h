@@ -69,6 +69,8 @@ struct ibv_context *vt_context(struct ct *ct);
 /* vt_open makes everything up to a queue pair in RESET; vt_close destroys it, and each call must succeed. */
 void vt_open(struct ct *ct, struct ct_ep *e, const struct vt_want *want);
 void vt_close(struct ct_ep *e);
+/* vt_tells_read_only: does this kernel tell what may be read alone? Those before 6.11 do not. */
+bool vt_tells_read_only(void);
 /* vt_child is fork(2), of a program with a context of its own, with any sanitizer (row_fork.c). */
 pid_t vt_child(struct ct_ep *e);
 /* vt_qp makes a further queue pair like e's. */

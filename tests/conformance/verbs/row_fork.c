@@ -12,12 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifdef __SANITIZE_ADDRESS__
-#include "front/verbs/verbs_front.h"
-
-#include <dirent.h>
-#endif
-
 #define ROUNDS 6
 #define BURST 40
 #define LONG 300000u
@@ -181,60 +175,6 @@ static void put(struct ct_ep *e, uint64_t i)
 
 	ct_fill(e->buf + i % 2 * LONG, len, i);
 	vt_post(e, &wr);
-}
-
-#ifdef __SANITIZE_ADDRESS__
-static bool is_asleep(const char *thread)
-{
-	char path[300], state = 'R';
-	FILE *stat;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%s/stat", thread);
-	stat = fopen(path, "re");
-	if (!stat)
-		return true; /* it has ended */
-	(void)!fscanf(stat, "%*d (%*[^)]) %c", &state);
-	fclose(stat);
-	return state == 'S';
-}
-
-static bool others_sleep(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	struct dirent *e;
-	bool all = true;
-
-	while (dir && (e = readdir(dir)))
-		if (e->d_name[0] != '.' && atoi(e->d_name) != gettid())
-			all &= is_asleep(e->d_name);
-	if (dir)
-		closedir(dir);
-	return all;
-}
-#endif
-
-/*
- * The address sanitizer's allocator has locks that nobody sees to at a fork: a child hangs in malloc when another thread held one, as each
- * does while it begins. There the node's thread is kept out of it for that moment, and whatever thread runs is waited for; elsewhere
- * they may be anywhere.
- */
-pid_t vt_child(struct ct_ep *e)
-{
-#ifdef __SANITIZE_ADDRESS__
-	struct hd_node *node = hv_context_of(e->context)->node;
-	pid_t pid;
-
-	hd_node_lock(node);
-	while (!others_sleep())
-		usleep(100);
-	pid = fork();
-	if (pid) /* the child's is a new one */
-		hd_node_unlock(node);
-	return pid;
-#else
-	(void)e;
-	return fork();
-#endif
 }
 
 static pid_t fork_one(struct ct_ep *e, int round)

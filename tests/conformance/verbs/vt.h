@@ -71,7 +71,7 @@ void vt_open(struct ct *ct, struct ct_ep *e, const struct vt_want *want);
 void vt_close(struct ct_ep *e);
 /* vt_tells_read_only: does this kernel tell what may be read alone? Those before 6.11 do not. */
 bool vt_tells_read_only(void);
-/* vt_child is fork(2), of a program with a context of its own, with any sanitizer (row_fork.c). */
+/* vt_child is fork(2), of a program with a context of its own, with any sanitizer (child.c). */
 pid_t vt_child(struct ct_ep *e);
 /* vt_qp makes a further queue pair like e's. */
 struct ibv_qp *vt_qp(struct ct_ep *e);

@@ -11,6 +11,7 @@
 
 #define FILES 400
 #define CALLS 150 /* a quarter are taken */
+#define USERS 80
 
 struct scene {
 	struct side a;
@@ -87,6 +88,29 @@ static void another_user_is_not_shut_out(void **state)
 	free(w);
 }
 
+/* Each of many who call once is there still when one more calls as often as he can. */
+static void many_users_are_not_shut_out(void **state)
+{
+	struct scene *s = *state;
+	struct wire *w = calloc(USERS, sizeof(*w));
+	const struct hd_pkt hello = { .kind = HD_PKT_HELLO };
+	struct hd_hello h;
+
+	attack_needs_root();
+	for (unsigned i = 0; i < USERS; i++) {
+		attack_dial(&w[i], &s->a, STRANGER + i);
+		hd_node_poll(s->a.node);
+	}
+	call_idly(s);
+	for (unsigned i = 0; i < USERS; i++) {
+		wire_hello(&w[i], &h);
+		wire_say(&w[i], &hello, &h, sizeof(h));
+		wire_hear_kind(&w[i], HD_PKT_HELLO);
+		wire_hang_up(&w[i]);
+	}
+	free(w);
+}
+
 static void the_log_counts(void **state)
 {
 	struct scene *s = *state;
@@ -114,6 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(others_get_in, setup, teardown),
 		cmocka_unit_test_setup_teardown(another_user_is_not_shut_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_users_are_not_shut_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_log_counts, setup, teardown),
 	};
 

@@ -66,7 +66,10 @@ static struct hd_callers *callers_make(struct hd_node *node, const struct hd_nod
 		return NULL;
 	of->id = *id;
 	HASH_ADD_BYHASHVALUE(hh, hd_conns(node)->callers, id, sizeof(of->id), hash, of);
-	return of;
+	if (hd_is_in_table(&of->hh))
+		return of;
+	free(of);
+	return NULL;
 }
 
 static struct hd_caller *caller_make(struct hd_node *node, struct hd_callers *of,
@@ -81,7 +84,10 @@ static struct hd_caller *caller_make(struct hd_node *node, struct hd_callers *of
 	caller->key = caller_key(ep);
 	hash = callers_hash(node, &caller->key, sizeof(caller->key));
 	HASH_ADD_BYHASHVALUE(hh, of->eps, key, sizeof(caller->key), hash, caller);
-	return caller;
+	if (hd_is_in_table(&caller->hh))
+		return caller;
+	free(caller);
+	return NULL;
 }
 
 static void callers_settle(struct hd_node *node, struct hd_callers *of)

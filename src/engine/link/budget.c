@@ -7,6 +7,7 @@
 #include "base/minus.h"
 #include "base/realm.h"
 #include "base/siphash.h"
+#include "base/sockaddr.h"
 #include "engine/link/link.h"
 
 #include <stdlib.h>
@@ -29,17 +30,12 @@
 
 static void budget_key_of(const struct hd_link *link, struct hd_budget_key *key)
 {
-	static const uint8_t ipv4[12] = { [10] = 0xff, [11] = 0xff };
-
 	*key = (struct hd_budget_key){ .realm = hd_realm_own() };
 	if (!link || link->is_sealed)
 		return;
 	key->realm = link->realm;
-	if (key->realm != HD_REALM_FAR || link->where.ss_family == AF_UNSPEC)
-		return;
-	hd_addr_map((const struct sockaddr *)&link->where, key->addr);
-	if (memcmp(key->addr, ipv4, sizeof(ipv4)) != 0)
-		memset(key->addr + 8, 0, 8); /* a host may give itself any of them */
+	if (key->realm == HD_REALM_FAR)
+		hd_sockaddr_host((const struct sockaddr *)&link->where, key->host);
 }
 
 static unsigned budget_hash(const struct hd_node *node, const struct hd_budget_key *key)
@@ -63,7 +59,10 @@ static struct hd_budget *budget_find(struct hd_node *node, const struct hd_budge
 	b->is_ours = key->realm == hd_realm_own();
 	TAILQ_INIT(&b->gone);
 	HASH_ADD_BYHASHVALUE(hh, hd_links(node)->budgets, key, sizeof(*key), hash, b);
-	return b;
+	if (hd_is_in_table(&b->hh))
+		return b;
+	free(b);
+	return NULL;
 }
 
 struct hd_share *hd_share_open(struct hd_node *node, const struct hd_link *link)

@@ -26,7 +26,7 @@ struct hd_budget {
 	struct hd_node *node;
 	struct hd_budget_key {
 		uint64_t realm; /* base/realm.h */
-		uint8_t addr[16];
+		uint8_t host[16];
 	} key;
 	bool is_ours;
 	uint32_t shares;	     /* of peers, and of those that are gone */

@@ -106,9 +106,13 @@ int hd_name_add(struct hd_dest *dest, const struct hd_name_key *key)
 		return -ENOMEM;
 	n->key = *key;
 	n->dest = dest;
-	LIST_INSERT_HEAD(&dest->names, n, entry);
 	HASH_ADD_BYHASHVALUE(hh, hd_links(dest->node)->names, key, sizeof(n->key), name_hash(dest->node, key),
 			     n);
+	if (!hd_is_in_table(&n->hh)) {
+		free(n);
+		return -ENOMEM;
+	}
+	LIST_INSERT_HEAD(&dest->names, n, entry);
 	dest->name_count++;
 	return 0;
 }

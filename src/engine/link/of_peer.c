@@ -43,9 +43,13 @@ int hd_of_peer_enter(struct hd_peer *peer, enum hd_of_peer_kind kind, uint64_t k
 		if (!list)
 			return -ENOMEM;
 		list->key = (struct hd_of_peer_key){ peer->serial, kind, key };
-		LIST_INSERT_HEAD(&peer->keyed[kind], list, entry);
 		HASH_ADD_BYHASHVALUE(hh, hd_links(peer->node)->keyed, key, sizeof(list->key),
 				     of_peer_hash(peer->node, &list->key), list);
+		if (!hd_is_in_table(&list->hh)) {
+			free(list);
+			return -ENOMEM;
+		}
+		LIST_INSERT_HEAD(&peer->keyed[kind], list, entry);
 	}
 	what->list = list;
 	LIST_INSERT_HEAD(&list->all, what, entry);

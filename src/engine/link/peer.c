@@ -40,14 +40,29 @@ bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id)
 
 static int peer_push(struct hd_push *push);
 
+static void peer_add(struct hd_peer *p)
+{
+	const struct hd_peer_key key = { p->id, p->realm };
+
+	HASH_ADD_BYHASHVALUE(hh, hd_links(p->node)->peers, id, sizeof(key), peer_hash(p->node, &key), p);
+}
+
 /* A peer with its first window, and nothing else. */
-static struct hd_peer *peer_admit(struct hd_node *node, const struct hd_link *link)
+static struct hd_peer *peer_admit(struct hd_node *node, const struct hd_node_id *id,
+				  const struct hd_link *link)
 {
 	struct hd_peer *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
 	p->node = node;
+	p->id = *id;
+	p->realm = link ? link->realm : hd_realm_own();
+	peer_add(p);
+	if (!hd_is_in_table(&p->hh)) {
+		free(p);
+		return NULL;
+	}
 	p->share = hd_share_open(node, link);
 	if (p->share && hd_credit_open(p, link && link->shake.initiator))
 		return p;
@@ -59,19 +74,17 @@ static struct hd_peer *peer_admit(struct hd_node *node, const struct hd_link *li
 			p->share->budget->is_ours ? "" : " of one other user or host");
 		hd_share_release(p->share, 0);
 	}
+	HASH_DEL(hd_links(node)->peers, p);
 	free(p);
 	return NULL;
 }
 
 struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, const struct hd_link *link)
 {
-	uint64_t realm = link ? link->realm : hd_realm_own();
-	struct hd_peer *p = peer_admit(node, link);
+	struct hd_peer *p = peer_admit(node, id, link);
 
 	if (!p)
 		return NULL;
-	p->id = *id;
-	p->realm = realm;
 	p->serial = ++hd_links(node)->peer_serial;
 	p->state = HD_PEER_SHAKING;
 	hd_event("peer " HD_PEER_ID ": greeting", HD_PEER_ID_OF(p));
@@ -83,8 +96,6 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, 
 	TAILQ_INIT(&p->direct_ops);
 	TAILQ_INIT(&p->stalled_sqs);
 	TAILQ_INIT(&p->ctl);
-	HASH_ADD_BYHASHVALUE(hh, hd_links(node)->peers, id, sizeof(struct hd_peer_key),
-			     peer_hash(node, &(struct hd_peer_key){ *id, realm }), p);
 	return p;
 }
 

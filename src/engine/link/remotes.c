@@ -61,7 +61,10 @@ static int remote_far_make(struct hd_peer *peer, uint32_t index)
 		return -ENOMEM;
 	far->index = index;
 	HASH_ADD_BYHASHVALUE(hh, peer->far, index, sizeof(far->index), index_hash(peer, index), far);
-	return 0;
+	if (hd_is_in_table(&far->hh))
+		return 0;
+	free(far);
+	return -ENOMEM;
 }
 
 static void remote_far_drop(struct hd_peer *peer, struct hd_far_remote *far)

@@ -6,9 +6,8 @@
 
 #include "base/idmap.h"
 #include "base/log.h"
+#include "base/table.h"
 #include "engine/name/name.h"
-
-#include <uthash.h>
 
 struct hd_budget;
 struct hd_link_observers;

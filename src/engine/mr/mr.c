@@ -73,27 +73,36 @@ struct hd_mr *hd_mr_at(struct hd_node *node, uint64_t key)
 	return mr_find(node, key);
 }
 
-static void mr_table_add(struct hd_mr *mr)
+static int mr_table_add(struct hd_mr *mr)
 {
 	HASH_ADD_BYHASHVALUE(hh, hd_regions(mr->node)->mr_table, key, sizeof(mr->key), key_hash(mr->key), mr);
+	return hd_is_in_table(&mr->hh) ? 0 : -ENOMEM;
 }
 
-void hd_mr_rekey(struct hd_mr *mr, uint64_t key)
+static void mr_table_leave(struct hd_mr *mr)
 {
-	HASH_DEL(hd_regions(mr->node)->mr_table, mr);
+	if (hd_is_in_table(&mr->hh)) /* not where rekeying it failed */
+		HASH_DEL(hd_regions(mr->node)->mr_table, mr);
+}
+
+int hd_mr_rekey(struct hd_mr *mr, uint64_t key)
+{
+	mr_table_leave(mr);
 	mr->key = key;
-	mr_table_add(mr);
+	return mr_table_add(mr);
 }
 
 int hd_mr_rename(struct hd_mr *mr, uint64_t key)
 {
+	int rc;
+
 	hd_assert_locked(mr->node);
 	if (mr_find(mr->node, key) || hd_window_owns(mr->node, key))
 		return -ENOKEY;
 	hd_regions(mr->node)->keys_chosen |= (key & HD_WINDOW_KEYS) != 0;
-	hd_mr_rekey(mr, key);
+	rc = hd_mr_rekey(mr, key);
 	hd_mr_show(mr);
-	return 0;
+	return rc;
 }
 
 /* ---- the node's --------------------------------------------------------------------------------------------------------- */
@@ -143,12 +152,13 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	mr = calloc(1, sizeof(*mr) + (size_t)attr->count * sizeof(mr->iov[0]));
 	if (!mr)
 		return -ENOMEM;
-	if (auth_take(mr, attr) < 0) {
+	mr->node = node;
+	mr->key = key;
+	if (mr_table_add(mr) < 0 || auth_take(mr, attr) < 0) {
+		mr_table_leave(mr);
 		free(mr);
 		return -ENOMEM;
 	}
-	mr->node = node;
-	mr->key = key;
 	mr->access = attr->access;
 	mr->virtual = attr->flags & HD_MR_VIRTUAL;
 	mr->base = mr->virtual ? 0 : attr->base;
@@ -162,7 +172,6 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	LIST_INIT(&mr->holds);
 	LIST_INIT(&mr->kept);
 	LIST_INIT(&mr->windows);
-	mr_table_add(mr);
 	hd_regions(node)->mrs++;
 	if (!(attr->flags & HD_MR_DISABLED))
 		hd_mr_enable(mr);
@@ -233,7 +242,7 @@ int hd_mr_close(struct hd_mr *mr)
 	if (mr->window)
 		hd_window_gone(mr);
 	hd_mr_bind_cntrs(mr, NULL, NULL);
-	HASH_DEL(hd_regions(node)->mr_table, mr);
+	mr_table_leave(mr);
 	key_retire(node, mr->key);
 	hd_regions(node)->mrs--;
 	if (mr->from)

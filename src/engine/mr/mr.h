@@ -96,13 +96,13 @@ int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iove
 
 /*
  * hd_mr_at: the region with this key, or NULL. hd_mr_key_draw: a random key of so many bytes that nobody has, 0, -EIO, -ENOSPC.
- * Those that are drawn for regions have an even number of HD_WINDOW_KEYS in them, those of windows an odd one. hd_mr_key_is_free: might it be drawn? hd_mr_rekey: the region has this key from now on, which nobody has.
+ * Those that are drawn for regions have an even number of HD_WINDOW_KEYS in them, those of windows an odd one. hd_mr_key_is_free: might it be drawn? hd_mr_rekey: the region has this key from now on, which nobody has; -ENOMEM: it is found by none, until it gets another.
  */
 struct hd_mr *hd_mr_at(struct hd_node *node, uint64_t key);
 #define HD_WINDOW_KEYS 256u
 int hd_mr_key_draw(struct hd_node *node, unsigned bytes, uint64_t *key);
 bool hd_mr_key_is_free(const struct hd_node *node, uint64_t key);
-void hd_mr_rekey(struct hd_mr *mr, uint64_t key);
+int hd_mr_rekey(struct hd_mr *mr, uint64_t key);
 
 /*
  * hd_mr_hold: tell hold->end, which drops it, when the region goes; hd_mr_drop: no longer. Dropping what is not held does nothing. hd_mr_keep: instead of dropping it, by

@@ -88,6 +88,12 @@ int hd_window_open(struct hd_node *node, uint32_t pd, bool single, struct hd_mr 
 	w->keys = attr.key / KEYS;
 	w->mr->window = w;
 	HASH_ADD(hh, hd_regions(node)->windows, keys, sizeof(w->keys), w);
+	if (!hd_is_in_table(&w->hh)) {
+		w->mr->window = NULL;
+		hd_mr_close(w->mr);
+		free(w);
+		return -ENOMEM;
+	}
 	*out = w->mr;
 	return 0;
 }
@@ -205,14 +211,15 @@ static int permitted(const struct hd_ep *ep, const struct hd_window *w, const st
 	return b->access & changes && !(region->access & HD_ACCESS_LOCAL_WRITE) ? HD_S_ACCESS : 0;
 }
 
-static void window_attach(struct hd_ep *ep, struct hd_window *w, struct hd_mr *region,
-			  const struct hd_binding *b, const struct iovec *where)
+static int window_attach(struct hd_ep *ep, struct hd_window *w, struct hd_mr *region,
+			 const struct hd_binding *b, const struct iovec *where)
 {
 	struct hd_mr *mr = w->mr;
 
-	hd_mr_rekey(mr, b->key);
+	if (hd_mr_rekey(mr, b->key) < 0)
+		return HD_S_ACCESS;
 	if (b->to_nothing)
-		return;
+		return 0;
 	mr->iov[0] = *where;
 	mr->access = b->access & REMOTE;
 	mr->base = b->from_zero ? 0 : b->addr;
@@ -221,6 +228,7 @@ static void window_attach(struct hd_ep *ep, struct hd_window *w, struct hd_mr *r
 	w->bound = true;
 	LIST_INSERT_HEAD(&region->windows, w, entry);
 	hd_mr_enable(mr);
+	return 0;
 }
 
 int hd_window_change(struct hd_ep *ep, const struct hd_binding *b)
@@ -239,6 +247,5 @@ int hd_window_change(struct hd_ep *ep, const struct hd_binding *b)
 		return err;
 	if (!hd_window_free(w))
 		return -EAGAIN;
-	window_attach(ep, w, region, b, &where);
-	return 0;
+	return window_attach(ep, w, region, b, &where);
 }

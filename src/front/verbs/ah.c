@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* ibv_create_ah(3), ibv_create_ah_from_wc(3): where datagrams go. */
+#include "base/table.h"
 #include "front/verbs/addr.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/qp.h"
@@ -10,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 struct hv_ah_dest {
 	uint32_t qpn;
@@ -41,6 +41,11 @@ int hv_ah_find(struct hv_ah *ah, uint32_t qpn, struct hd_dest **out)
 			return rc;
 		}
 		HASH_ADD(hh, ah->dests, qpn, sizeof(d->qpn), d);
+		if (!hd_is_in_table(&d->hh)) {
+			hd_dest_put(d->dest);
+			free(d);
+			return -ENOMEM;
+		}
 	}
 	ah->last_qpn = qpn;
 	ah->last = d->dest;

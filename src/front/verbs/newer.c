@@ -4,13 +4,13 @@
 #include "front/verbs/newer.h"
 
 #include "base/lock.h"
+#include "base/table.h"
 #include "front/verbs/entry.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <uthash.h>
 
 /*
  * HV_NEWER_CALL: what is not ours is the business of the real library's function of this name, called with these arguments; `none` is answered
@@ -66,9 +66,16 @@ static struct hv_buf *buf_make(struct ibv_pd *pd, size_t size)
 	return buf;
 }
 
+static void buf_end(struct hv_buf *buf)
+{
+	munmap(buf->addr, buf->size);
+	free(buf);
+}
+
 void *hv_newer_alloc_buf(struct ibv_pd *pd, size_t size, struct hv_buf **out)
 {
 	struct hv_buf *buf;
+	bool known;
 
 	if (!hv_owns(pd->context))
 		HV_NEWER_REAL(alloc_buf, NULL, pd, size, out);
@@ -79,7 +86,12 @@ void *hv_newer_alloc_buf(struct ibv_pd *pd, size_t size, struct hv_buf **out)
 		return hv_fail(ENOMEM);
 	hd_lock_take(&bufs_lock);
 	HASH_ADD_PTR(bufs, self, buf);
+	known = hd_is_in_table(&buf->hh);
 	hd_lock_give(&bufs_lock);
+	if (!known) {
+		buf_end(buf);
+		return hv_fail(ENOMEM);
+	}
 	*out = buf;
 	return buf->addr;
 }
@@ -98,8 +110,7 @@ void hv_newer_free_buf(struct hv_buf *buf)
 	hd_lock_take(&bufs_lock);
 	HASH_DEL(bufs, buf);
 	hd_lock_give(&bufs_lock);
-	munmap(buf->addr, buf->size);
-	free(buf);
+	buf_end(buf);
 }
 
 int hv_newer_export_buf_dmabuf_fd(struct hv_buf *buf)

@@ -2,21 +2,33 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Who has called, and is nobody's link yet: he may have said nothing at all, and holds a descriptor. There are so many of them at most; then the
- * one that waits longest of the address and user that has most is closed, so that who calls many times shuts out only himself.
- * Addresses stand in rows by a hash that nobody else knows.
+ * one that waits longest of the host and user that has most is closed, so that who calls many times shuts out only himself. The table's hash
+ * has a key that nobody else knows.
  */
 #include "base/files.h"
 #include "base/siphash.h"
+#include "base/sockaddr.h"
+#include "base/table.h"
 #include "transport/tcp/tcp.h"
 
 #include <errno.h>
-#include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #define SHARE 4u /* part of the descriptors that they may have */
 #define LEAST 16u
 #define MOST 1024u
+
+struct hd_tcp_caller {
+	struct caller_key {
+		uint64_t realm;
+		uint8_t host[16];
+	} key;
+	TAILQ_HEAD(, hd_tcp_link) links; /* by age */
+	unsigned count;
+	UT_hash_handle hh;
+};
 
 void hd_tcp_callers_open(struct hd_tcp_callers *callers)
 {
@@ -27,66 +39,75 @@ void hd_tcp_callers_open(struct hd_tcp_callers *callers)
 		callers->max = LEAST;
 	if (getrandom(callers->secret, sizeof(callers->secret), 0) != sizeof(callers->secret))
 		memset(callers->secret, 0,
-		       sizeof(callers->secret)); /* rows that can be chosen are rows all the same */
-	for (unsigned i = 0; i < HD_TCP_CALLER_ROWS; i++)
-		TAILQ_INIT(&callers->row[i].links);
+		       sizeof(callers->secret)); /* a hash that can be chosen is a hash all the same */
 }
 
-static void address_of(const struct sockaddr_storage *sa, uint8_t addr[16])
+static struct hd_tcp_caller *caller_get(struct hd_tcp_callers *callers, struct hd_tcp_link *l)
 {
-	if (sa->ss_family == AF_INET)
-		memcpy(addr, &((const struct sockaddr_in *)sa)->sin_addr, sizeof(struct in_addr));
-	else
-		memcpy(addr, &((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
-}
-
-static struct hd_tcp_caller_row *row_of(struct hd_tcp_callers *callers, struct hd_tcp_link *l)
-{
-	struct {
-		uint64_t realm;
-		uint8_t addr[16];
-	} who = { .realm = hd_tcp_realm(&l->link) };
+	struct caller_key key = { .realm = hd_tcp_realm(&l->link) };
+	struct hd_tcp_caller *caller;
+	unsigned hash;
 
 	if (!l->link.is_local)
-		address_of(&l->link.where, who.addr);
-	return &callers->row[hd_siphash(callers->secret, &who, sizeof(who)) % HD_TCP_CALLER_ROWS];
+		hd_sockaddr_host((const struct sockaddr *)&l->link.where, key.host);
+	hash = (unsigned)hd_siphash(callers->secret, &key, sizeof(key));
+	HASH_FIND_BYHASHVALUE(hh, callers->table, &key, sizeof(key), hash, caller);
+	if (caller)
+		return caller;
+	caller = calloc(1, sizeof(*caller));
+	if (!caller)
+		return NULL;
+	caller->key = key;
+	TAILQ_INIT(&caller->links);
+	HASH_ADD_BYHASHVALUE(hh, callers->table, key, sizeof(key), hash, caller);
+	if (hd_is_in_table(&caller->hh))
+		return caller;
+	free(caller);
+	return NULL;
 }
 
 void hd_tcp_caller_leave(struct hd_tcp_link *l)
 {
-	if (!l->caller)
+	struct hd_tcp_callers *callers = &tcp_port_of(l)->callers;
+	struct hd_tcp_caller *caller = l->caller;
+
+	if (!caller)
 		return;
-	TAILQ_REMOVE(&l->caller->links, l, caller_entry);
-	l->caller->count--;
-	tcp_port_of(l)->callers.count--;
 	l->caller = NULL;
+	TAILQ_REMOVE(&caller->links, l, caller_entry);
+	callers->count--;
+	if (--caller->count)
+		return;
+	HASH_DEL(callers->table, caller);
+	free(caller);
 }
 
 /* Those that have become a peer's meanwhile are no callers any more. */
 static void callers_known(struct hd_tcp_callers *callers)
 {
+	struct hd_tcp_caller *caller, *next_caller;
 	struct hd_tcp_link *l, *next;
 
-	for (unsigned i = 0; i < HD_TCP_CALLER_ROWS; i++)
-		for (l = TAILQ_FIRST(&callers->row[i].links); l; l = next) {
+	HASH_ITER(hh, callers->table, caller, next_caller)
+		for (l = TAILQ_FIRST(&caller->links); l; l = next) {
 			next = TAILQ_NEXT(l, caller_entry);
 			if (hd_link_is_a_peers(&l->link))
-				hd_tcp_caller_leave(l);
+				hd_tcp_caller_leave(l); /* with the last goes the caller */
 		}
 }
 
 static void oldest_of_most(struct hd_tcp_callers *callers)
 {
-	struct hd_tcp_caller_row *most = &callers->row[0];
+	struct hd_tcp_caller *caller, *next, *most = callers->table;
 
-	for (unsigned i = 1; i < HD_TCP_CALLER_ROWS; i++)
-		if (callers->row[i].count > most->count)
-			most = &callers->row[i];
+	HASH_ITER(hh, callers->table, caller, next)
+		if (caller->count > most->count)
+			most = caller;
 	hd_tcp_link_down(TAILQ_FIRST(&most->links), -ECONNABORTED,
 			 "too many have called and said nothing yet");
 }
 
-void hd_tcp_caller_add(struct hd_tcp_link *l)
+int hd_tcp_caller_add(struct hd_tcp_link *l)
 {
 	struct hd_tcp_callers *callers = &tcp_port_of(l)->callers;
 
@@ -94,8 +115,11 @@ void hd_tcp_caller_add(struct hd_tcp_link *l)
 		callers_known(callers);
 	if (callers->count >= callers->max)
 		oldest_of_most(callers);
-	l->caller = row_of(callers, l);
+	l->caller = caller_get(callers, l);
+	if (!l->caller)
+		return -ENOMEM;
 	TAILQ_INSERT_TAIL(&l->caller->links, l, caller_entry);
 	l->caller->count++;
 	callers->count++;
+	return 0;
 }

@@ -65,8 +65,9 @@ static void welcome(struct hd_tcp_listener *tl, int fd, struct sockaddr_storage 
 	hd_tcp_sock_tune(fd);
 	l->link.is_local = hd_tcp_sock_local(fd, (struct sockaddr *)from);
 	l->at = tl->l;
-	hd_tcp_caller_add(l);
-	if (!tl->port->seals)
+	if (hd_tcp_caller_add(l) < 0)
+		hd_tcp_link_down(l, -ENOMEM, "no memory to take the call");
+	else if (!tl->port->seals)
 		hd_tcp_link_ready(l);
 	else if (hd_seal_begin(l, false) < 0)
 		hd_tcp_link_down(l, -ENOMEM, "no memory to seal it");

@@ -91,12 +91,9 @@ struct hd_tcp_rx {
 	bool is_void;	    /* that it is */
 };
 
-#define HD_TCP_CALLER_ROWS 64
+struct hd_tcp_caller;
 struct hd_tcp_callers {
-	struct hd_tcp_caller_row {
-		TAILQ_HEAD(, hd_tcp_link) links; /* by age */
-		unsigned count;
-	} row[HD_TCP_CALLER_ROWS];
+	struct hd_tcp_caller *table; /* by whose they are */
 	unsigned count, max;
 	uint64_t secret[2];
 };
@@ -139,7 +136,7 @@ struct hd_tcp_link {
 	bool probed;		/* its host is asked often whether it is there: hd_link_ops.silence */
 	uint64_t settled_at; /* hd_now_ns() when it had acknowledged everything, as far as we have looked */
 	TAILQ_ENTRY(hd_tcp_link) entry;
-	struct hd_tcp_caller_row *caller; /* NULL: it is none */
+	struct hd_tcp_caller *caller; /* NULL: it is none */
 	TAILQ_ENTRY(hd_tcp_link) caller_entry;
 };
 
@@ -182,10 +179,11 @@ struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tc
 void hd_tcp_link_down(struct hd_tcp_link *l, int err, const char *why);
 
 /*
- * hd_tcp_caller_add: this link has been accepted; another that is nobody's may be down afterwards. hd_tcp_caller_leave: it is down. Idempotent.
+ * hd_tcp_caller_add: this link has been accepted; another that is nobody's may be down afterwards. 0 or -ENOMEM.
+ * hd_tcp_caller_leave: it is down. Idempotent.
  */
 void hd_tcp_callers_open(struct hd_tcp_callers *callers);
-void hd_tcp_caller_add(struct hd_tcp_link *l);
+int hd_tcp_caller_add(struct hd_tcp_link *l);
 void hd_tcp_caller_leave(struct hd_tcp_link *l);
 
 /* hd_tcp_link_ready: it can carry frames: tell the engine. The link may be down afterwards. */

@@ -10,6 +10,7 @@
  *
  * What stands in front is no secret, and is covered by the tag, as the name of the group is, which is not sent.
  */
+#include "base/table.h"
 #include "transport/tls/tls.h"
 
 #include <assert.h>
@@ -18,8 +19,8 @@
 #include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/random.h>
-#include <uthash.h>
 
 #define MAGIC 0x6c616568u /* "heal" */
 #define VERSION 1
@@ -47,7 +48,8 @@ struct sender {
 	EVP_CIPHER_CTX *ctx; /* has the key */
 	uint64_t newest;
 	uint64_t seen[WINDOW / 64]; /* bit number % WINDOW, of the WINDOW newest */
-	UT_hash_handle hh;	    /* struct hd_seal_group.senders, the one longest silent first */
+	UT_hash_handle hh;	    /* struct hd_seal_group.senders */
+	TAILQ_ENTRY(sender) entry;
 };
 
 struct hd_seal_group {
@@ -56,6 +58,7 @@ struct hd_seal_group {
 	EVP_CIPHER_CTX *ctx; /* of ours */
 	uint64_t number;
 	struct sender *senders;
+	TAILQ_HEAD(, sender) by_age; /* the one longest silent first */
 	size_t name_len;
 	uint8_t name[];
 };
@@ -100,6 +103,7 @@ struct hd_seal_group *hd_tls_group(struct hd_sealer *sealer, const void *name, s
 
 	if (!g)
 		return NULL;
+	TAILQ_INIT(&g->by_age);
 	g->sealer = sealer;
 	g->name_len = len;
 	memcpy(g->name, name, len);
@@ -117,6 +121,7 @@ struct hd_seal_group *hd_tls_group(struct hd_sealer *sealer, const void *name, s
 static void sender_free(struct hd_seal_group *g, struct sender *s)
 {
 	HASH_DEL(g->senders, s);
+	TAILQ_REMOVE(&g->by_age, s, entry);
 	EVP_CIPHER_CTX_free(s->ctx);
 	free(s);
 }
@@ -126,7 +131,7 @@ void hd_tls_group_end(struct hd_seal_group *g)
 	if (!g)
 		return;
 	while (g->senders)
-		sender_free(g, g->senders);
+		sender_free(g, TAILQ_FIRST(&g->by_age));
 	EVP_CIPHER_CTX_free(g->ctx);
 	free(g);
 }
@@ -201,10 +206,15 @@ static struct sender *sender_add(struct hd_seal_group *g, const struct wrap_who 
 	if (!s)
 		return NULL;
 	if (HASH_COUNT(g->senders) >= SENDERS)
-		sender_free(g, g->senders);
+		sender_free(g, TAILQ_FIRST(&g->by_age));
 	s->who = *who;
 	s->ctx = ctx;
 	HASH_ADD(hh, g->senders, who, sizeof(s->who), s);
+	if (!hd_is_in_table(&s->hh)) {
+		free(s);
+		return NULL;
+	}
+	TAILQ_INSERT_TAIL(&g->by_age, s, entry);
 	return s;
 }
 
@@ -219,8 +229,8 @@ static int unwrap_known(struct hd_seal_group *g, struct sender *s, const struct 
 	if (!wrap_open(g, s->ctx, head, sealed, len, out))
 		return -EACCES;
 	sender_remember(s, number);
-	HASH_DEL(g->senders, s); /* to the end: others have been silent for longer */
-	HASH_ADD(hh, g->senders, who, sizeof(s->who), s);
+	TAILQ_REMOVE(&g->by_age, s, entry); /* to the end: others have been silent for longer */
+	TAILQ_INSERT_TAIL(&g->by_age, s, entry);
 	return 0;
 }
 

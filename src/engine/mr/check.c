@@ -36,7 +36,7 @@ static void windows_check(const struct hd_mr *mr)
 
 void hd_mr_check(const struct hd_mr *mr)
 {
-	assert(hd_mr_at(mr->node, mr->key) == mr);
+	assert(!hd_is_in_table(&mr->hh) || hd_mr_at(mr->node, mr->key) == mr);
 	assert(mr->row == -1 ||
 	       (mr->row >= 0 && mr->row < HD_PAGE_MRS && hd_names(mr->node)->mr_rows[mr->row]));
 	assert(!mr->key_count == !mr->keys);

@@ -42,6 +42,7 @@ enum hd_trace_post {
 	HD_TRACE_WRITE,
 	HD_TRACE_ATOMIC,
 	HD_TRACE_RECV,
+	HD_TRACE_FLUSH,
 };
 
 #endif

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define HD_WIRE_MAGIC 0x656c6464u /* "ddle" */
-#define HD_WIRE_VERSION 11
+#define HD_WIRE_VERSION 12
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets travel as they stand in memory");
 
@@ -54,6 +54,7 @@ enum hd_pkt_kind {
 	HD_PKT_TOLD, /* op the sender's question: imm 0 or a positive errno, payload the answer */
 	HD_PKT_PATH, /* `src` says something of the second path between it and `dst`: imm is enum hd_path_word */
 	HD_PKT_EPOCH, /* `src` asks the queue pair `dst` where it stands with it, or answers (tag: gen of the question): op is enum hd_epoch_word */
+	HD_PKT_FLUSH, /* say when what was written here before can be seen: struct hd_rma; imm is enum hd_flush; op names it at the sender */
 	HD_PKT_KINDS,
 	/* 0xf0 to 0xff belong to the transport that carries them; the engine never sees them. */
 	HD_PKT_TRANSPORT = 0xf0,
@@ -85,6 +86,12 @@ enum hd_cts_flag {
 enum hd_fin_flag { /* beside HD_PKT_F_SSN */
 	HD_FIN_F_BACK =
 		1 << 0, /* from an initiator: op is the number of a READ of its own that it takes back */
+};
+
+enum hd_flush { /* InfiniBand's placement types, and above them the selectivity level: annex A19 */
+	HD_FLUSH_GLOBAL = 1 << 0,     /* every processor and device of the host sees it */
+	HD_FLUSH_PERSISTENT = 1 << 1, /* and it survives when the power fails */
+	HD_FLUSH_REGION = 1 << 8,     /* of all of the region, wherever the segment lies and ends */
 };
 
 enum hd_path_word {
@@ -359,7 +366,7 @@ static_assert(sizeof(struct hd_atomic) == 8, "segments follow without a gap");
 #define HD_UNIT 64u
 #define HD_UNIT_MESSAGE 4u
 #define HD_UNITS_RTS 6u	 /* a request to send, with its offer */
-#define HD_UNITS_RMA 16u /* a READ, or a WRITE without its data, until it has been carried out */
+#define HD_UNITS_RMA 16u /* a READ, a FLUSH, or a WRITE without its data, until it has been carried out */
 
 static inline uint32_t hd_units(uint64_t len)
 {

@@ -225,6 +225,7 @@ static void step_answer(void)
 		pkt.tag = s->pkt.tag;
 		break;
 	case HD_PKT_PUT:
+	case HD_PKT_FLUSH:
 		pkt.kind = how & 8 ? HD_PKT_ACK : HD_PKT_FIN;
 		pkt.imm = (how & 6) == 6 ? how >> 3 : 0;
 		break;

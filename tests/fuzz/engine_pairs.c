@@ -10,7 +10,7 @@
 
 #define HEAD 40
 #define DOMAIN 7
-#define RIGHTS (HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE | HD_EP_REMOTE_ATOMIC)
+#define RIGHTS (HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE | HD_EP_REMOTE_ATOMIC | HD_EP_REMOTE_FLUSH)
 
 enum kind {
 	RC,
@@ -313,6 +313,21 @@ static int post_atomic(int i, struct hd_dest *dest, struct buffer *b, uint32_t f
 										  : HD_SEND_COMPLETE });
 }
 
+static int post_flush(int i, struct hd_dest *dest, struct buffer *b, unsigned how)
+{
+	const struct hd_rma_seg seg = { input_byte(&f.in), input_byte(&f.in),
+					1 + input_below(&f.in, REGIONS + 1) };
+
+	return hd_flush(f.pair[i], dest,
+			&(struct hd_rma_args){ .op = HD_RMA_FLUSH,
+					       .segs = &seg,
+					       .seg_count = 1,
+					       .imm = (how & 3) | (how & 4 ? HD_FLUSH_REGION : 0),
+					       .tag = 8,
+					       .ctx = b,
+					       .flags = HD_SEND_COMPLETE | (how & 8 ? HD_SEND_FENCE : 0) });
+}
+
 static int post_window(int i, struct buffer *b, unsigned how)
 {
 	struct hd_mr *window = f.window[how & 1];
@@ -345,8 +360,9 @@ static int post_some(int i, struct hd_dest *dest, struct buffer *b, unsigned how
 	switch (i == UD ? 0 : how % 8) {
 	case 0:
 	case 1:
-	case 2:
 		return post_send(i, dest, b, flags);
+	case 2:
+		return i < UC && how & 8 ? post_flush(i, dest, b, how >> 4) : post_send(i, dest, b, flags);
 	case 3:
 		return len == 8 && i != UC ? post_atomic(i, dest, b, flags, how >> 3) : -EINVAL;
 	case 4:
@@ -386,6 +402,7 @@ static size_t pair_body(struct hd_pkt *pkt, unsigned how)
 		memcpy(f.bytes, &len, 8);
 		return how & 0x40 ? 16 : 8;
 	case HD_PKT_READ:
+	case HD_PKT_FLUSH:
 	case HD_PKT_WRITE:
 		pkt->tag |= len % 300;
 		return wanted_body((how & ~1u) | (pkt->kind == HD_PKT_WRITE), len % 300);
@@ -399,7 +416,7 @@ static size_t pair_body(struct hd_pkt *pkt, unsigned how)
 /* A request for a queue pair, mostly of the right form and from the one that it may be paired with. */
 void step_pair_wanted(void)
 {
-	static const uint8_t kinds[] = { HD_PKT_EAGER, HD_PKT_EAGER, HD_PKT_RTS,    HD_PKT_RTS,
+	static const uint8_t kinds[] = { HD_PKT_EAGER, HD_PKT_FLUSH, HD_PKT_RTS,    HD_PKT_RTS,
 					 HD_PKT_WRITE, HD_PKT_READ,  HD_PKT_ATOMIC, HD_PKT_PUT };
 	unsigned which = input_below(&f.in, PAIRS + 1), how = input_byte(&f.in);
 	const struct hd_ep *ep = which < PAIRS ? f.pair[which] : f.named;

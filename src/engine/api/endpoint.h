@@ -102,7 +102,8 @@ enum hd_ep_policy { /* what the fronts differ in; those of queue pairs are told 
 	HD_EP_STRICT = 1 << 22,	  /* an error of either end's doing fails the endpoint: hd_ep_fail */
 	HD_EP_REMOTE_ATOMIC = 1 << 23, /* paired: others may change through it what regions allow */
 	HD_EP_XRC = 1 << 24, /* paired: each of its messages names the queue that it is for: «Named queues» */
-	HD_EP_XRC_QUEUE = 1 << 25, /* the queue that it posts to can be named by its number */
+	HD_EP_XRC_QUEUE = 1 << 25,    /* the queue that it posts to can be named by its number */
+	HD_EP_REMOTE_FLUSH = 1 << 26, /* paired: others may flush through it what regions allow */
 };
 
 struct hd_ep_cntrs { /* any may be NULL */

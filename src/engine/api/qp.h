@@ -104,7 +104,7 @@ struct hd_qp_attr {
  * let in. hd_ep_start: from RTR to RTS. 0, -EINVAL (also: there is no such transition from its state), -ENOMEM; -EISCONN: it is
  * paired already.
  *
- * hd_ep_pair_tune: change the numbers; `to` is not looked at. hd_ep_allow: of the policy, HD_EP_REMOTE_READ, HD_EP_REMOTE_WRITE and HD_EP_REMOTE_ATOMIC are these from now on. hd_ep_set_qkey: datagrams must carry this number, in the upper
+ * hd_ep_pair_tune: change the numbers; `to` is not looked at. hd_ep_allow: of the policy, HD_EP_REMOTE_READ, HD_EP_REMOTE_WRITE, HD_EP_REMOTE_ATOMIC and HD_EP_REMOTE_FLUSH are these from now on. hd_ep_set_qkey: datagrams must carry this number, in the upper
  * half of their imm.
  */
 int hd_ep_init(struct hd_ep *ep);

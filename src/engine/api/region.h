@@ -16,6 +16,7 @@ enum hd_access { /* of a memory region */
 	HD_ACCESS_REMOTE_ATOMIC = 1 << 4, /* atomic operations may change it */
 	HD_ACCESS_REMOTE_FETCH = 1 << 5,  /* and may answer with what it held */
 	HD_ACCESS_BIND = 1 << 6,	  /* windows may be bound to it */
+	HD_ACCESS_REMOTE_FLUSH = 1 << 7,  /* hd_flush */
 };
 
 enum hd_mr_flag {

@@ -10,7 +10,8 @@
 
 enum hd_rma_op {
 	HD_RMA_WRITE,
-	HD_RMA_READ
+	HD_RMA_READ,
+	HD_RMA_FLUSH, /* hd_flush's own */
 };
 
 struct hd_rma_args {
@@ -37,6 +38,14 @@ struct hd_rma_args {
  * the receive, with those flags as well, and has the bytes that were written in `tag`.
  */
 int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args);
+
+/*
+ * hd_flush: of a reliable paired endpoint: when it completes (HD_C_RMA), what this one wrote before can be seen by everybody at the target.
+ * args->imm: enum hd_flush; no memory of ours, and one segment of the target's, which HD_FLUSH_REGION makes all of its region. Answers as hd_rma; in
+ * hd_cqe.err HD_S_INVALID where the target's endpoint does not allow it, HD_S_ACCESS where its region does not, or HD_FLUSH_PERSISTENT was asked
+ * for: no memory is known to be that. Without a type of placement no right is needed.
+ */
+int hd_flush(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args);
 
 /* ---- atomic operations --------------------------------------------------------------------------------------------------- */
 

@@ -95,6 +95,7 @@ static uint32_t request_units(const struct hd_pkt *pkt, const void *payload, siz
 	case HD_PKT_WRITE:
 		return hd_rma_list_read(&read->list, payload, len) ? hd_rma_list_units(&read->list) : 0;
 	case HD_PKT_READ:
+	case HD_PKT_FLUSH:
 		return HD_UNITS_RMA;
 	case HD_PKT_ATOMIC:
 		return len > HD_ATOMIC_PAYLOAD ? 0 : hd_units(len);
@@ -106,7 +107,7 @@ static uint32_t request_units(const struct hd_pkt *pkt, const void *payload, siz
 /* What the request brings of the program's. */
 static size_t request_bytes(const struct hd_pkt *pkt, size_t len, const struct hd_rma_list *list)
 {
-	if (pkt->kind == HD_PKT_RTS || pkt->kind == HD_PKT_READ)
+	if (pkt->kind == HD_PKT_RTS || pkt->kind == HD_PKT_READ || pkt->kind == HD_PKT_FLUSH)
 		return 0;
 	return pkt->kind == HD_PKT_WRITE ? hd_rma_list_data(list) : len;
 }
@@ -162,6 +163,7 @@ static const struct {
 	[HD_PKT_TOLD] = { hd_ask_told, false, true },
 	[HD_PKT_PATH] = { hd_path_heard, false, true },
 	[HD_PKT_EPOCH] = { hd_epoch_heard, false, true },
+	[HD_PKT_FLUSH] = { dispatch_request },
 };
 
 static int dispatch_other(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)

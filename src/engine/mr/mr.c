@@ -16,7 +16,8 @@
 #include <sys/random.h>
 
 #define REMOTE \
-	(HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_FETCH | HD_ACCESS_REMOTE_ATOMIC)
+	(HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_FETCH | HD_ACCESS_REMOTE_ATOMIC | \
+	 HD_ACCESS_REMOTE_FLUSH)
 #define DRAWS 4096 /* attempts at a key that is free: enough for one byte of them, nearly all in use */
 
 /* Keys are ours or our program's, no peer's, and found for each one-sided operation: one multiplication is enough. */
@@ -346,6 +347,17 @@ static bool is_authorized(const struct hd_mr *mr, const struct hd_mr_want *want)
 	return ok && (!mr->from || hd_dest_source_id(mr->from) == want->from);
 }
 
+/* The region that this operation names, or NULL: it may not reach it. */
+static inline struct hd_mr *mr_open_to(const struct hd_node *node, const struct hd_mr_want *want)
+{
+	struct hd_mr *mr = mr_find(node, want->key);
+
+	if (!mr || !mr->enabled || (want->access & ~mr->access) || (mr->ep && mr->ep != want->ep) ||
+	    mr->pd != (want->ep ? want->ep->pd : 0))
+		return NULL;
+	return hd_unlikely(mr->key_count || mr->from) && !is_authorized(mr, want) ? NULL : mr;
+}
+
 int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iovec *iov, int *count,
 		struct hd_mr **out)
 {
@@ -357,17 +369,22 @@ int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iove
 		*out = NULL;
 	if (!want->len)
 		return 0;
-	mr = mr_find(node, want->key);
-	if (!mr || !mr->enabled || (want->access & ~mr->access) || (mr->ep && mr->ep != want->ep) ||
-	    mr->pd != (want->ep ? want->ep->pd : 0))
-		return -EACCES;
-	if (hd_unlikely(mr->key_count || mr->from) && !is_authorized(mr, want))
+	mr = mr_open_to(node, want);
+	if (!mr)
 		return -EACCES;
 	if (out)
 		*out = mr;
 	if (mr->virtual)
 		return mr_at_virtual(mr, want->addr, want->len, iov, count);
 	return mr_at_offset(mr, want->addr - mr->base, want->len, iov, count);
+}
+
+int hd_mr_flushable(struct hd_node *node, const struct hd_mr_want *want)
+{
+	struct iovec iov[HD_MAX_IOV];
+	int count;
+
+	return mr_open_to(node, want) ? hd_mr_reach(node, want, iov, &count, NULL) : -EACCES;
 }
 
 void hd_mr_hold(struct hd_mr *mr, struct hd_mr_hold *hold, void (*end)(struct hd_mr_hold *hold))

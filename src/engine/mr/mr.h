@@ -94,6 +94,9 @@ struct hd_mr_want {
 int hd_mr_reach(struct hd_node *node, const struct hd_mr_want *want, struct iovec *iov, int *count,
 		struct hd_mr **mr);
 
+/* hd_mr_flushable: would hd_mr_reach find it? An operation of length 0 asks for the region as a whole, and its key and rights count. */
+int hd_mr_flushable(struct hd_node *node, const struct hd_mr_want *want);
+
 /*
  * hd_mr_at: the region with this key, or NULL. hd_mr_key_draw: a random key of so many bytes that nobody has, 0, -EIO, -ENOSPC.
  * Those that are drawn for regions have an even number of HD_WINDOW_KEYS in them, those of windows an odd one. hd_mr_key_is_free: might it be drawn? hd_mr_rekey: the region has this key from now on, which nobody has; -ENOMEM: it is found by none, until it gets another.

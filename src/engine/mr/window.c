@@ -17,7 +17,8 @@
 #define KEYS HD_WINDOW_KEYS /* of a window */
 #define DRAWS 4096	    /* attempts at so many that are free */
 #define REMOTE \
-	(HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_FETCH | HD_ACCESS_REMOTE_ATOMIC)
+	(HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_FETCH | HD_ACCESS_REMOTE_ATOMIC | \
+	 HD_ACCESS_REMOTE_FLUSH)
 
 /* ---- keys ---------------------------------------------------------------------------------------------------------------- */
 

@@ -416,7 +416,8 @@ struct hd_mr *const **hd_ep_regions(struct hd_ep *ep)
 
 void hd_ep_allow(struct hd_ep *ep, uint32_t policy)
 {
-	const uint32_t rights = HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE | HD_EP_REMOTE_ATOMIC;
+	const uint32_t rights = HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE | HD_EP_REMOTE_ATOMIC |
+				HD_EP_REMOTE_FLUSH;
 
 	hd_assert_locked(ep->node);
 	ep->policy = (ep->policy & ~rights) | (policy & rights);

@@ -79,7 +79,8 @@ static bool is_of_other_kind(const struct hd_qp *p, const struct hd_pkt *pkt)
 		return p->attr.lossy == !!(pkt->flags & HD_PKT_F_ACK);
 	if (pkt->kind == HD_PKT_WRITE)
 		return p->attr.lossy && pkt->flags & HD_PKT_F_ACK;
-	return p->attr.lossy && (pkt->kind == HD_PKT_READ || pkt->kind == HD_PKT_ATOMIC);
+	return p->attr.lossy &&
+	       (pkt->kind == HD_PKT_READ || pkt->kind == HD_PKT_ATOMIC || pkt->kind == HD_PKT_FLUSH);
 }
 
 /* An unreliable endpoint for everybody. */
@@ -178,7 +179,7 @@ static enum hd_wait what_else(struct hd_qp *p, struct hd_peer *peer, const struc
 	uint32_t number = pkt->qp.queue;
 	enum hd_wait w;
 
-	if (p->ep->policy & HD_EP_XRC_QUEUE)
+	if (p->ep->policy & HD_EP_XRC_QUEUE || pkt->kind == HD_PKT_FLUSH) /* which RC alone has */
 		return HD_WAIT_NEVER;
 	if (!(p->ep->policy & HD_EP_PAIRED))
 		return open_to(p, pkt);

@@ -8,6 +8,7 @@
  *			WRITE {where, data}  ──►  stored		◄── FIN
  *	long write	WRITE {where, offer} ──►  goes on as a rendezvous does, with the memory in the place of a receive
  *	read		READ {where}         ──►  ◄── DATA …		(FIN only for an error, or where there is nothing to send)
+ *	flush		FLUSH {where}	     ──►  all before it is stored ◄── FIN
  */
 #include "engine/rma/rma.h"
 #include "engine/link/link.h"
@@ -46,17 +47,26 @@ static size_t list_fill(struct list *list, const struct hd_rma_run *run)
 	return hd_rma_list_size(run->count);
 }
 
-static int start_read(struct hd_op *op, struct hd_peer *peer)
+/* A request that is its list alone. */
+static int list_post(struct hd_op *op, struct hd_peer *peer, enum hd_pkt_kind kind)
 {
 	struct list list;
 	struct hd_pkt pkt;
 	int rc;
 
-	hd_op_header(op, HD_PKT_READ, &pkt);
+	hd_op_header(op, kind, &pkt);
 	rc = hd_peer_post(peer, &pkt, &list, list_fill(&list, hd_op_rma(op)), HD_UNITS_RMA);
+	if (rc >= 0)
+		hd_traffic_out(&peer->traffic, 0);
+	return rc;
+}
+
+static int start_read(struct hd_op *op, struct hd_peer *peer)
+{
+	int rc = list_post(op, peer, HD_PKT_READ);
+
 	if (rc < 0)
 		return rc;
-	hd_traffic_out(&peer->traffic, 0);
 	op->t.want = op->t.len;
 	op->t.at = 0;
 	hd_op_transfers(op, HD_TRANSFER_INTAKE);
@@ -188,11 +198,26 @@ static int rma_start(struct hd_op *op)
 	return is_short(op, peer) ? start_short(op, peer) : start_long(op, peer);
 }
 
-static const struct hd_op_kind rma_writes = {
-	.writes = true, .cqe_flags = HD_C_RMA | HD_C_WRITE, .start = rma_start, .free = run_free
-};
-static const struct hd_op_kind rma_reads = {
-	.reads = true, .cqe_flags = HD_C_RMA | HD_C_READ, .start = rma_start, .free = run_free
+/* What we have copied by ourselves has ended by now, and what has left as a packet is carried out before it. */
+static int flush_start(struct hd_op *op)
+{
+	int rc = list_post(op, op->dest->peer, HD_PKT_FLUSH);
+
+	if (rc >= 0)
+		hd_op_under(op, HD_OP_ACK);
+	return rc;
+}
+
+static const struct hd_op_kind rma_kinds[] = {
+	[HD_RMA_WRITE] = { .writes = true,
+			   .cqe_flags = HD_C_RMA | HD_C_WRITE,
+			   .start = rma_start,
+			   .free = run_free },
+	[HD_RMA_READ] = { .reads = true,
+			  .cqe_flags = HD_C_RMA | HD_C_READ,
+			  .start = rma_start,
+			  .free = run_free },
+	[HD_RMA_FLUSH] = { .cqe_flags = HD_C_RMA, .start = flush_start, .free = run_free },
 };
 
 int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args, bool by_packet)
@@ -216,9 +241,19 @@ int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_arg
 	run->done = 0;
 	memcpy(run->seg, args->segs, sizeof(run->seg[0]) * (size_t)args->seg_count);
 	op->extra = run;
-	op->kind = reads ? &rma_reads : &rma_writes;
+	op->kind = &rma_kinds[args->op];
 	op->cntr = reads ? ep->cntrs.read : ep->cntrs.write;
 	op->t.reads = reads;
 	op->by_packet = by_packet;
 	return hd_op_post(op);
+}
+
+int hd_flush(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *args)
+{
+	int rc;
+
+	hd_assert_locked(ep->node);
+	HD_TRACE_POST(ep->index, HD_TRACE_FLUSH, args->segs->len, args->ctx);
+	rc = hd_op_room(ep, dest);
+	return rc ? rc : hd_rma_later(ep, dest, args, true);
 }

@@ -69,7 +69,7 @@ struct hd_rma_server {
 };
 
 /*
- * hd_rma_request: carry out WRITE, PUT, READ or ATOMIC at a->ep. 0: it has been, or will be, and answered. A status: it is refused, nothing has
+ * hd_rma_request: carry out WRITE, PUT, READ, ATOMIC or FLUSH at a->ep. 0: it has been, or will be, and answered. A status: it is refused, nothing has
  * happened, and the caller answers (hd_arrival_refuse). Negative: it breaks the rules, and the link is to go.
  */
 int hd_rma_request(const struct hd_arrival *a, const struct hd_rma_server *server);

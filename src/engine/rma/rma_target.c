@@ -267,6 +267,40 @@ void hd_rma_taken_back(struct hd_peer *peer, uint32_t number)
 		hd_transfer_end(&hd_container(of, struct hd_response, of_peer)->t, HD_S_CANCELLED);
 }
 
+/* ---- flushes ---------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * What was written before is in memory by now, as all requests are carried out in order; a peer that writes by itself has ended that before it asks. So
+ * only the rights are left to be looked at, as Linux' rxe does.
+ */
+static int rma_target_flush(const struct hd_arrival *a)
+{
+	uint32_t how = (uint32_t)a->pkt->imm;
+	struct hd_rma_request r;
+	int err = 0;
+
+	if (hd_rma_parse(a, &r) < 0 || r.rest_len)
+		return -EPROTO;
+	if (!(a->ep->policy & (how & HD_FLUSH_GLOBAL ? HD_EP_REMOTE_FLUSH : HD_EP_PAIRED)))
+		return HD_S_INVALID;
+	if (how & HD_FLUSH_PERSISTENT)
+		return HD_S_ACCESS;
+	for (int i = 0; i < r.count && !err; i++)
+		err = hd_mr_flushable(
+			a->ep->node,
+			&(struct hd_mr_want){ .key = r.seg[i].key,
+					      .addr = r.seg[i].addr,
+					      .len = how & HD_FLUSH_REGION ? 0 : r.seg[i].len,
+					      .access = how & HD_FLUSH_GLOBAL ? HD_ACCESS_REMOTE_FLUSH : 0,
+					      .ep = a->ep,
+					      .from = a->src });
+	if (err)
+		return hd_status_of(err);
+	atomic_thread_fence(memory_order_seq_cst);
+	rma_target_done(a, a->units);
+	return 0;
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------------------------------ */
 
 int hd_rma_request(const struct hd_arrival *a, const struct hd_rma_server *server)
@@ -278,6 +312,8 @@ int hd_rma_request(const struct hd_arrival *a, const struct hd_rma_server *serve
 		return rma_target_put(a);
 	case HD_PKT_READ:
 		return rma_target_read(a, server);
+	case HD_PKT_FLUSH:
+		return rma_target_flush(a);
 	default:
 		return hd_atomic_carry_out(a);
 	}

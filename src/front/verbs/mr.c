@@ -21,7 +21,7 @@
 #define KNOWN \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | \
-	 IBV_ACCESS_HUGETLB)
+	 IBV_ACCESS_HUGETLB | HV_ACCESS_FLUSH_GLOBAL)
 
 /* What a region is to be. */
 struct wanted {
@@ -41,7 +41,7 @@ static int check_access(uint32_t access)
 {
 	uint32_t changing = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
-	if (access & HV_ACCESS_FLUSH)
+	if (access & HV_ACCESS_FLUSH_PERSISTENT)
 		return EOPNOTSUPP;
 	if (access & ~(uint32_t)KNOWN)
 		return EINVAL;
@@ -81,6 +81,8 @@ uint32_t hv_engine_access(uint32_t access)
 		a |= HD_ACCESS_REMOTE_ATOMIC | HD_ACCESS_REMOTE_FETCH;
 	if (access & IBV_ACCESS_MW_BIND)
 		a |= HD_ACCESS_BIND;
+	if (access & HV_ACCESS_FLUSH_GLOBAL)
+		a |= HD_ACCESS_REMOTE_FLUSH;
 	return a;
 }
 

@@ -5,6 +5,7 @@
  * requests, which the engine carries out in their turn; what is wrong with them it finds out then.
  */
 #include "front/verbs/mw.h"
+#include "front/verbs/newer.h"
 #include "front/verbs/ops.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 /* Local writing is the region's affair: programs say it here too, and cards take no notice. */
 #define WINDOW_ACCESS \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-	 IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)
+	 IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE | HV_ACCESS_FLUSH_GLOBAL)
 
 struct hv_mw {
 	struct ibv_mw pub;

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Words for numbers, and rates: ibv_event_type_str(3), ibv_rate_to_mbps(3), ibv_rate_to_mult(3). The same for every device. */
 #include "front/verbs/entry.h"
+#include "front/verbs/newer.h"
 
 #define COUNT(table) (int)(sizeof(table) / sizeof((table)[0]))
 
@@ -48,7 +49,7 @@ static const char *const opcodes[] = {
 	[IBV_WR_SEND_WITH_INV] = "send-with-inv",
 	[IBV_WR_TSO] = "tso",
 	[IBV_WR_DRIVER1] = "driver1",
-	[IBV_WR_ATOMIC_WRITE - 1] = "flush", /* IBV_WR_FLUSH of newer headers */
+	[HV_WR_FLUSH] = "flush",
 	[IBV_WR_ATOMIC_WRITE] = "atomic-write",
 };
 

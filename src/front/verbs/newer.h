@@ -16,8 +16,25 @@ struct hv_buf;	/* struct ibv_buf */
 struct hv_dmah; /* struct ibv_dmah, which is never ours */
 struct hv_cntr; /* struct ibv_comp_cntr: likewise */
 
-/* IBV_ACCESS_FLUSH_GLOBAL and _PERSISTENT: what may be flushed by peers. No queue pair of ours does that, so a right to it is as good as none. */
-#define HV_ACCESS_FLUSH (1 << 8 | 1 << 9)
+/*
+ * ibv_wr_flush(3): IBV_WR_FLUSH, IBV_WC_FLUSH, IBV_QP_EX_WITH_FLUSH, IBV_ODP_SUPPORT_FLUSH, the bit for IBV_FLUSH_GLOBAL of device_cap_flags_ex, and
+ * the rights. IBV_FLUSH_PERSISTENT is not offered: nothing tells what memory would keep it.
+ */
+#define HV_WR_FLUSH ((enum ibv_wr_opcode)14)
+#define HV_WC_FLUSH 8
+#define HV_QP_EX_WITH_FLUSH (1 << 11)
+#define HV_FLUSH_MR 1 /* a selectivity level: IBV_FLUSH_MR; the other is IBV_FLUSH_RANGE, 0 */
+#define HV_ODP_FLUSH (1 << 6)
+#define HV_DEVICE_FLUSH_GLOBAL (UINT64_C(1) << 38)
+#define HV_ACCESS_FLUSH_GLOBAL (1 << 8)
+#define HV_ACCESS_FLUSH_PERSISTENT (1 << 9)
+
+/* struct ibv_qp_ex as far as it goes on behind what the oldest header has of it. */
+struct hv_newer_qp {
+	char older[offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void (*)(void))];
+	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, size_t len, uint8_t type,
+			 uint8_t level);
+};
 
 /*
  * IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC: memory of ibv_alloc_buf may be such as devices reach that see no protected one. Without

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "front/verbs/opcode.h"
+#include "front/verbs/newer.h"
 
 #define CONNECTED (HV_RC | HV_UC | HV_XRC)
 #define RELIABLE (HV_RC | HV_XRC)
@@ -25,6 +26,7 @@ const struct hv_opcode hv_opcodes[HV_OPCODES] = {
 	/* its 8 bytes go with the request, whatever room for inline data there is; of XRC Linux' drivers have it no more than we do */
 	[IBV_WR_ATOMIC_WRITE] = { HV_RC, HV_OP_ATOMIC_WRITE, true, false, IBV_WC_ATOMIC_WRITE, 0,
 				  IBV_QP_EX_WITH_ATOMIC_WRITE },
+	[HV_WR_FLUSH] = { HV_RC, HV_OP_FLUSH, false, false, HV_WC_FLUSH, 0, HV_QP_EX_WITH_FLUSH },
 	[IBV_WR_BIND_MW] = { CONNECTED, HV_OP_BIND, false, false, IBV_WC_BIND_MW, 0, IBV_QP_EX_WITH_BIND_MW },
 	[IBV_WR_LOCAL_INV] = { CONNECTED, HV_OP_INVALIDATE, false, false, IBV_WC_LOCAL_INV, 0,
 			       IBV_QP_EX_WITH_LOCAL_INV },

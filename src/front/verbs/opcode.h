@@ -12,6 +12,7 @@ enum hv_opcode_kind {
 	HV_OP_READ,
 	HV_OP_ATOMIC,
 	HV_OP_ATOMIC_WRITE,
+	HV_OP_FLUSH, /* this and what follows has no local segments */
 	/* nothing but our own memory has to do with these */
 	HV_OP_BIND,
 	HV_OP_INVALIDATE,

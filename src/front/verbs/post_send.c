@@ -79,19 +79,25 @@ static inline const struct hv_opcode *opcode_of(const struct ibv_send_wr *wr)
 	return &hv_opcodes[hv_likely(wr->opcode < HV_OPCODES) ? wr->opcode : IBV_WR_DRIVER1];
 }
 
+/* Of what has no local segments, what is for other calls: ibv_bind_mw is for windows of type 1, and a flush is for ibv_wr_flush. */
+static bool is_elsewhere(const struct ibv_send_wr *wr, const struct hv_opcode *op, bool built)
+{
+	return op->kind == HV_OP_BIND ? wr->bind_mw.mw->type != IBV_MW_TYPE_2
+				      : op->kind == HV_OP_FLUSH && !built;
+}
+
+/* built: by the calls of ibv_wr_post(3). */
 static inline __attribute__((always_inline)) int
-check_posted(const struct hv_qp *qp, const struct ibv_send_wr *wr, const struct hv_opcode *op)
+check_posted(const struct hv_qp *qp, const struct ibv_send_wr *wr, const struct hv_opcode *op, bool built)
 {
 	int rc = post_send_check(qp, wr, op);
 
-	if (hv_unlikely(op->kind == HV_OP_BIND) && !rc && wr->bind_mw.mw->type != IBV_MW_TYPE_2)
-		rc = EINVAL; /* ibv_bind_mw is for those */
-	return rc;
+	return hv_unlikely(op->kind >= HV_OP_FLUSH) && !rc && is_elsewhere(wr, op, built) ? EINVAL : rc;
 }
 
 int hv_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr)
 {
-	return check_posted(qp, wr, opcode_of(wr));
+	return check_posted(qp, wr, opcode_of(wr), true);
 }
 
 static uint32_t inline_room(const struct hv_qp *qp, const struct hv_opcode *op)
@@ -231,6 +237,26 @@ static int send_atomic_write(const struct sending *s)
 	return rc == -EFAULT ? fail_in_turn(s, HD_S_PROTECTION) : to_errno(rc);
 }
 
+/* It lies where wr_flush (wr.c) has put it. InfiniBand has no longer ones. */
+#define FLUSH_MAX (UINT64_C(1) << 31)
+static int send_flush(const struct sending *s)
+{
+	const struct ibv_send_wr *wr = s->wr;
+	const struct hd_rma_seg seg = { wr->wr.atomic.remote_addr, wr->wr.atomic.compare_add,
+					wr->wr.atomic.rkey };
+	const struct hd_rma_args args = { .op = HD_RMA_FLUSH,
+					  .seg_count = 1,
+					  .segs = &seg,
+					  .imm = wr->wr.atomic.swap,
+					  .tag = s->word,
+					  .ctx = (void *)(uintptr_t)wr->wr_id,
+					  .flags = s->flags };
+
+	if (seg.len > FLUSH_MAX)
+		return fail_in_turn(s, HD_S_LOCAL_LENGTH);
+	return to_errno(hd_flush(s->qp->ep, s->dest, &args));
+}
+
 static int change_window(const struct sending *s)
 {
 	const struct ibv_send_wr *wr = s->wr;
@@ -268,6 +294,8 @@ static inline __attribute__((always_inline)) int post_send_start(struct sending 
 		return to_errno(send_atomic(s));
 	case HV_OP_ATOMIC_WRITE:
 		return send_atomic_write(s);
+	case HV_OP_FLUSH:
+		return send_flush(s);
 	case HV_OP_BIND:
 	case HV_OP_INVALIDATE:
 		return to_errno(change_window(s));
@@ -349,7 +377,7 @@ post_send_post_one(struct hv_qp *qp, const struct ibv_send_wr *wr, const struct 
 		return rc;
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		rc = inline_iov(&s);
-	} else if (hv_unlikely(op->kind >= HV_OP_BIND)) {
+	} else if (hv_unlikely(op->kind >= HV_OP_FLUSH)) {
 		s.total = 0;
 	} else {
 		s.count = wr->num_sge;
@@ -402,7 +430,7 @@ int hv_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr 
 	for (; wr; wr = wr->next) {
 		const struct hv_opcode *op = opcode_of(wr);
 
-		rc = check_posted(qp, wr, op);
+		rc = check_posted(qp, wr, op, false);
 		if (hv_likely(!rc))
 			rc = post_send_post_one(qp, wr, op);
 		if (hv_unlikely(rc)) {

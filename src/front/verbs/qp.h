@@ -7,7 +7,7 @@
 #ifndef HEDDLE_FRONT_VERBS_QP_H
 #define HEDDLE_FRONT_VERBS_QP_H
 
-#include "front/verbs/verbs_front.h"
+#include "front/verbs/newer.h"
 
 #define HV_MAX_INLINE 1024   /* bytes of inline data: at most HD_MAX_INJECT */
 #define HV_MAX_DATAGRAM 4096 /* bytes of a UD message: the MTU */
@@ -40,7 +40,10 @@ static inline struct hv_srq *hv_srq_of(struct ibv_srq *srq)
 }
 
 struct hv_qp {
-	struct ibv_qp_ex pub; /* begins as struct ibv_qp does */
+	union {
+		struct ibv_qp_ex pub; /* begins as struct ibv_qp does */
+		struct hv_newer_qp newer;
+	};
 	/* every post */
 	struct hv_context *ctx;
 	struct hd_ep *ep;

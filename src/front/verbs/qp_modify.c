@@ -13,7 +13,8 @@
 #define REMOTE_ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define ACCESS_KNOWN \
 	(REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
-	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE | HV_ACCESS_FLUSH)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE | HV_ACCESS_FLUSH_GLOBAL | \
+	 HV_ACCESS_FLUSH_PERSISTENT)
 
 /* ---- values -------------------------------------------------------------------------------------------------------------------- */
 
@@ -126,7 +127,8 @@ static uint32_t access_policy(const struct ibv_qp_attr *a)
 		access &= IBV_ACCESS_REMOTE_WRITE;
 	return (access & IBV_ACCESS_REMOTE_READ ? HD_EP_REMOTE_READ : 0) |
 	       (access & IBV_ACCESS_REMOTE_WRITE ? HD_EP_REMOTE_WRITE : 0) |
-	       (access & IBV_ACCESS_REMOTE_ATOMIC ? HD_EP_REMOTE_ATOMIC : 0);
+	       (access & IBV_ACCESS_REMOTE_ATOMIC ? HD_EP_REMOTE_ATOMIC : 0) |
+	       (access & HV_ACCESS_FLUSH_GLOBAL ? HD_EP_REMOTE_FLUSH : 0);
 }
 
 static struct hd_qp_attr pair_attr(const struct ibv_qp_attr *a)

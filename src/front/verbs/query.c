@@ -90,7 +90,7 @@ static void fill_odp(struct ibv_odp_caps *odp)
 
 	odp->general_caps = IBV_ODP_SUPPORT; /* no page is ever touched before its time */
 	odp->per_transport_caps.rc_odp_caps = all | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
-					      IBV_ODP_SUPPORT_ATOMIC | HV_ODP_ATOMIC_WRITE;
+					      IBV_ODP_SUPPORT_ATOMIC | HV_ODP_ATOMIC_WRITE | HV_ODP_FLUSH;
 	odp->per_transport_caps.uc_odp_caps = all | IBV_ODP_SUPPORT_WRITE;
 	odp->per_transport_caps.ud_odp_caps = all;
 }
@@ -106,10 +106,11 @@ int hv_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 		return EINVAL;
 	hv_ibv_query_device(context, &a.orig_attr);
 	fill_odp(&a.odp_caps);
-	a.xrc_odp_caps = a.odp_caps.per_transport_caps.rc_odp_caps & ~(uint32_t)HV_ODP_ATOMIC_WRITE;
+	a.xrc_odp_caps = a.odp_caps.per_transport_caps.rc_odp_caps &
+			 ~(uint32_t)(HV_ODP_ATOMIC_WRITE | HV_ODP_FLUSH);
 	a.completion_timestamp_mask = UINT64_MAX;
 	a.hca_core_clock = CLOCK_KHZ;
-	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
+	a.device_cap_flags_ex = a.orig_attr.device_cap_flags | HV_DEVICE_FLUSH_GLOBAL;
 	a.phys_port_cnt_ex = 1;
 	a.max_dm_size = HV_MAX_DM;
 	a.cq_mod_caps = (struct ibv_cq_moderation_caps){ UINT16_MAX, UINT16_MAX };

@@ -4,6 +4,7 @@
  * ibv_wr_post(3): work requests that are built one call at a time. They are kept as struct ibv_send_wr until ibv_wr_complete, which posts all
  * of them or none.
  */
+#include "front/verbs/newer.h"
 #include "front/verbs/opcode.h"
 
 #include <errno.h>
@@ -259,6 +260,17 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, 
 	wr_set_inline_data(qp, (void *)(uintptr_t)value, 8);
 }
 
+/*
+ * struct ibv_send_wr has no members for it, and no program posts one by that: its length, and its placement and selectivity as the engine has them, lie
+ * where an atomic operation has its operands.
+ */
+static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, size_t len, uint8_t type,
+		     uint8_t level)
+{
+	wr_atomic(qp, HV_WR_FLUSH, rkey, addr, level == HV_FLUSH_MR ? 0 : len,
+		  type | (level == HV_FLUSH_MR ? HD_FLUSH_REGION : 0));
+}
+
 /* ---- what the devices do not have: the list that holds it is refused whole ----------------------------------------------------- */
 
 static void wr_send_tso(struct ibv_qp_ex *qp, void *header, uint16_t len, uint16_t mss)
@@ -351,6 +363,7 @@ int hv_build_open(struct hv_qp *qp, uint64_t send_ops)
 	pub->wr_send_tso = wr_send_tso;
 	pub->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	pub->wr_atomic_write = wr_atomic_write;
+	qp->newer.wr_flush = wr_flush;
 	pub->wr_start = wr_start;
 	pub->wr_complete = wr_complete;
 	pub->wr_abort = wr_abort;

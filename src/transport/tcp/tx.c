@@ -363,7 +363,8 @@ static inline void tx_later(struct hd_tcp_link *l)
 static inline bool is_polled_for(const struct hd_pkt *pkt)
 {
 	const uint64_t kinds = 1ull << HD_PKT_EAGER | 1ull << HD_PKT_RTS | 1ull << HD_PKT_WRITE |
-			       1ull << HD_PKT_PUT | 1ull << HD_PKT_READ | 1ull << HD_PKT_ATOMIC;
+			       1ull << HD_PKT_PUT | 1ull << HD_PKT_READ | 1ull << HD_PKT_ATOMIC |
+			       1ull << HD_PKT_FLUSH;
 
 	return pkt->kind < HD_PKT_KINDS && kinds >> pkt->kind & 1;
 }

@@ -235,7 +235,7 @@ static void has_not(struct ct *ct)
 	VT_OK(ct, ibv_close_device(c));
 }
 
-/* Drivers take a right to flush for a queue pair, whether they flush or not, but not for a region. */
+/* Drivers take each right to flush for a queue pair, but for a region only those that they have. */
 static void flush_right(struct ct *ct)
 {
 	struct ct_ep e;
@@ -246,7 +246,7 @@ static void flush_right(struct ct *ct)
 	mask = vt_init(&e, &attr);
 	attr.qp_access_flags |= 1 << 8 | 1 << 9;
 	VT_OK(ct, ibv_modify_qp(e.qp, &attr, mask));
-	VT_NULL(ct, ibv_reg_mr_iova2(e.pd, e.buf, 64, 0, 1 << 8), EOPNOTSUPP);
+	VT_NULL(ct, ibv_reg_mr_iova2(e.pd, e.buf, 64, 0, 1 << 9), EOPNOTSUPP);
 	vt_close(&e);
 }
 

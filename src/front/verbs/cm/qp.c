@@ -32,7 +32,9 @@ static int attr_init(const struct hv_id *id, struct ibv_qp_attr *attr)
 		attr->qkey = RDMA_UDP_QKEY;
 		return mask | IBV_QP_QKEY;
 	}
-	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	/* where a device can flush, the kernel's CM gives both rights */
+	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				HV_ACCESS_FLUSH_GLOBAL | HV_ACCESS_FLUSH_PERSISTENT;
 	return mask | IBV_QP_ACCESS_FLAGS;
 }
 

@@ -6,8 +6,7 @@
 
 #if HD_GUARDED && defined(__aarch64__)
 
-#define FUNCTION(name, body) \
-	HD_COPY_LOOP(name, "	hint #34\n", body, "	mov w0, #-14\n") /* bti c; EFAULT */
+#define FUNCTION(name, body) HD_COPY_LOOP(name, body, "	mov w0, #-14\n") /* EFAULT */
 
 /* At most twice a width by two, from both ends, which meet or lap over; up to 255 bytes. */
 FUNCTION(hd_copy_brief, "	add x8, x1, x2\n"

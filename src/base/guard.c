@@ -3,6 +3,7 @@
 /* See guard.h. */
 #include "base/guard.h"
 #include "base/lock.h"
+#include "base/macros.h"
 
 #include <signal.h>
 #include <sys/uio.h>
@@ -84,12 +85,10 @@ static uintptr_t guard_other_place(uintptr_t at)
 #define MARK_LAST 0x9b5d1c0a4be77e31ull
 
 #if defined(__x86_64__)
-#define LANDING "	endbr64\n"
 #define JUMP "jmp"
 #define WHERE(context) (&((ucontext_t *)(context))->uc_mcontext.gregs[REG_RIP])
 typedef greg_t where_t;
 #else
-#define LANDING "	hint #34\n" /* bti c */
 #define JUMP "b"
 #define WHERE(context) (&((ucontext_t *)(context))->uc_mcontext.pc)
 typedef unsigned long long where_t;
@@ -101,7 +100,7 @@ __asm__(".pushsection .text\n"
 	".globl hd_guard_entry\n"
 	".hidden hd_guard_entry\n"
 	".type hd_guard_entry, @function\n"
-	"hd_guard_entry:\n" LANDING "	" JUMP " hd_guard_caught\n"
+	"hd_guard_entry:\n" HD_LANDING "	" JUMP " hd_guard_caught\n"
 	".size hd_guard_entry, . - hd_guard_entry\n"
 	".popsection\n");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What the compiler is told beside the language: which way is the usual one, in what an object is embedded, and where a thread's own variables are. */
+/* What the compiler is told beside the language: which way is the usual one, in what an object is embedded, where a thread's own variables are, and what a function in assembly begins with. */
 #ifndef HEDDLE_BASE_MACROS_H
 #define HEDDLE_BASE_MACROS_H
 
@@ -20,6 +20,13 @@
 #define HD_THREAD_LOCAL __attribute__((tls_model("initial-exec"))) _Thread_local
 #else
 #define HD_THREAD_LOCAL _Thread_local
+#endif
+
+/* The instruction that a call or jump through a pointer has to meet where the processor looks (IBT, BTI); nothing to others. */
+#if defined(__x86_64__)
+#define HD_LANDING "	endbr64\n"
+#elif defined(__aarch64__)
+#define HD_LANDING "	hint #34\n" /* bti c */
 #endif
 
 #endif

@@ -4,6 +4,8 @@
 #ifndef HEDDLE_FRONT_VERBS_JUMP_H
 #define HEDDLE_FRONT_VERBS_JUMP_H
 
+#include "base/macros.h"
+
 #if defined(__x86_64__)
 #define HV_JUMPS 1
 
@@ -11,20 +13,16 @@
 #define HV_JUMP(name, slot) \
 	__asm__(".text\n" \
 		".globl " name "\n" \
-		".type " name ", @function\n" name ":\n" \
-		"	endbr64\n" \
-		"	jmp *" slot "(%rip)\n" \
+		".type " name ", @function\n" name ":\n" HD_LANDING "	jmp *" slot "(%rip)\n" \
 		".size " name ", . - " name "\n");
 #elif defined(__aarch64__)
 #define HV_JUMPS 1
 
-/* x16 is nobody's between a call and the function (AAPCS64, 6.1.1); the hint is a landing pad (BTI), and nothing where there is none. */
+/* x16 is nobody's between a call and the function (AAPCS64, 6.1.1). */
 #define HV_JUMP(name, slot) \
 	__asm__(".text\n" \
 		".globl " name "\n" \
-		".type " name ", %function\n" name ":\n" \
-		"	hint #34\n" \
-		"	adrp x16, " slot "\n" \
+		".type " name ", %function\n" name ":\n" HD_LANDING "	adrp x16, " slot "\n" \
 		"	ldr x16, [x16, #:lo12:" slot "]\n" \
 		"	br x16\n" \
 		".size " name ", . - " name "\n");

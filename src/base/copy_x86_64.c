@@ -6,8 +6,8 @@
 
 #if HD_GUARDED && defined(__x86_64__)
 
-#define FUNCTION(name, body, refused) \
-	HD_COPY_LOOP(name, body, refused "	mov $-14, %eax\n") /* EFAULT */
+/* Refused: EFAULT. */
+#define FUNCTION(name, body, refused) HD_COPY_LOOP(name, body, refused "	mov $-14, %eax\n")
 
 /* At most twice a width by two, from both ends, which meet or lap over; up to 255 bytes. */
 FUNCTION(hd_copy_brief,

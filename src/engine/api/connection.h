@@ -197,7 +197,7 @@ int hd_ep_confirm(struct hd_ep *ep);
 
 /*
  * hd_ep_presume: this endpoint has accepted, and its program has heard of the other end by other means: HD_EV_UP comes now and not when the
- * caller confirms, and what goes wrong from here on is HD_EV_DOWN. -EISCONN: it is up, or presumed to be; -ENOTCONN: it has not accepted.
+ * caller confirms, which may take as long as it likes, and what goes wrong from here on is HD_EV_DOWN. -EISCONN: it is up, or presumed to be; -ENOTCONN: it has not accepted.
  */
 int hd_ep_presume(struct hd_ep *ep);
 

@@ -291,6 +291,8 @@ int hd_ep_presume(struct hd_ep *ep)
 	if (c->presumed || c->state == HD_CONN_UP)
 		return -EISCONN;
 	c->presumed = true;
+	hd_timer_stop(ep->node,
+		      &c->timer); /* as long as any connection: the kernel's CM asks no more either */
 	hd_conn_post(c, HD_EV_UP, 0, NULL);
 	return 0;
 }

@@ -477,6 +477,32 @@ static void the_acceptor_may_presume(void **state)
 	}
 }
 
+/* Its program has taken the connection for made, so it lasts as others do, however long the caller takes to say so. */
+static void presumed_for_good(void **state)
+{
+	struct rig r;
+
+	setenv("HEDDLE_ANSWER_TIMEOUT", "100", 1);
+	for (int confirms = 0; confirms < 2; confirms++) {
+		rig_open_at(&r, "shm", space, 7482 + (uint64_t)confirms);
+		answered(&r);
+		assert_int_equal(hd_ep_presume(r.b.ep), 0);
+		assert_int_equal(next(&r, r.eb).code, HD_EV_UP);
+		settle(&r, 250);
+		none(&r, r.eb);
+		if (confirms) {
+			assert_int_equal(hd_ep_confirm(r.a.ep), 0);
+			passes(&r, &r.a, &r.b, 100);
+		} else {
+			end_close(&r.a);
+			end_open(&r.a, r.ea);
+			assert_int_equal(next(&r, r.eb).code, HD_EV_DOWN);
+		}
+		rig_close(&r);
+	}
+	unsetenv("HEDDLE_ANSWER_TIMEOUT");
+}
+
 static void the_caller_may_think_better_of_it(void **state)
 {
 	struct rig r;
@@ -724,6 +750,7 @@ int main(void)
 		cmocka_unit_test(a_child_has_no_name),
 		cmocka_unit_test(the_acceptor_waits_for_the_word),
 		cmocka_unit_test(the_acceptor_may_presume),
+		cmocka_unit_test(presumed_for_good),
 		cmocka_unit_test(the_caller_may_think_better_of_it),
 		cmocka_unit_test(the_acceptor_may_be_gone),
 		cmocka_unit_test(the_caller_may_be_gone),

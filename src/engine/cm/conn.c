@@ -117,15 +117,19 @@ void hd_conn_fail(struct hd_conn *c, int err, const struct hd_private *priv)
 		hd_conn_post(c, HD_EV_UP, err, priv);
 }
 
-static void tell_leave(struct hd_conn *c, uint64_t word)
+/* why: or NULL. */
+static void tell_leave(struct hd_conn *c, const struct hd_cm_data *why)
 {
-	struct hd_pkt pkt = { .kind = HD_PKT_LEAVE, .src = c->ep->index, .op = c->number, .imm = word };
+	struct hd_pkt pkt = {
+		.kind = HD_PKT_LEAVE, .src = c->ep->index, .op = c->number, .imm = why ? why->word : 0
+	};
+	uint8_t priv[HD_CM_PRIVATE];
 
 	if (!c->dest || c->dest->state != HD_DEST_BOUND)
 		return;
 	pkt.dst = c->dest->remote;
 	pkt.gen = c->dest->gen;
-	hd_peer_send(c->dest->peer, &pkt, NULL, 0);
+	hd_peer_send(c->dest->peer, &pkt, priv, hd_cm_copy(priv, why));
 }
 
 /* ---- destinations ---------------------------------------------------------------------------------------------------------- */
@@ -193,7 +197,7 @@ static void timed_out(struct hd_timer *timer)
 		return;
 	}
 	if (c->state == HD_CONN_ASKED)
-		tell_leave(c, 0);
+		tell_leave(c, NULL);
 	hd_conn_fail(c, ETIMEDOUT, NULL);
 }
 
@@ -309,11 +313,19 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 {
 	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
 	struct hd_conn *c = ep ? ep->conn : NULL;
+	struct hd_private why = { .word = pkt->imm, .len = len };
 
+	if (len > sizeof(why.data)) {
+		hd_link_down(link, -EPROTO, "malformed end of a connection");
+		return -EPROTO;
+	}
+	memcpy(why.data, payload, len);
 	if (ep && ep->service)
 		hd_request_withdrawn(link->peer, ep->service, pkt->src, pkt->op);
-	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && conn_is_of(c, link->peer))
-		hd_conn_fail(c, ECONNREFUSED, NULL); /* accepted, but the caller does not confirm */
+	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && conn_is_of(c, link->peer)) {
+		c->heard = true;
+		hd_conn_fail(c, ECONNREFUSED, &why); /* accepted, but the caller does not confirm */
+	}
 	if (!c || c->state != HD_CONN_UP || c->dest->peer != link->peer || c->dest->remote != pkt->src)
 		return 0;
 	fall(c, pkt->imm);
@@ -328,10 +340,10 @@ bool hd_ep_is_over(const struct hd_ep *ep)
 
 int hd_ep_disconnect(struct hd_ep *ep)
 {
-	return hd_ep_disconnect_for(ep, 0);
+	return hd_ep_disconnect_for(ep, NULL);
 }
 
-int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word)
+int hd_ep_disconnect_for(struct hd_ep *ep, const struct hd_cm_data *why)
 {
 	struct hd_conn *c = ep->conn;
 
@@ -343,7 +355,7 @@ int hd_ep_disconnect_for(struct hd_ep *ep, uint64_t word)
 	if (!c || c->state == HD_CONN_IDLE || c->state == HD_CONN_OVER)
 		return -ENOTCONN;
 	if (c->state == HD_CONN_UP || c->state == HD_CONN_ASKED || c->state == HD_CONN_AGREED)
-		tell_leave(c, word);
+		tell_leave(c, why);
 	conn_end(c, HD_S_CANCELLED);
 	return 0;
 }

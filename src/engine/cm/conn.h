@@ -44,7 +44,7 @@ struct hd_conn {
 	bool shut;	/* a node of this host has, which HEDDLE_TRANSPORT keeps us from */
 	bool known; /* whom we asked we knew before, and did not call: it may have gone, and another have its port */
 	unsigned again; /* how often all its ports have been called once more */
-	bool heard;	/* caller: it is a service that has said no */
+	bool heard;	/* it is a service, or the caller, that has said no */
 	int lost; /* caller: how one whom it had asked has gone before it answered (a negative errno); 0: none has */
 	bool confirms;		       /* caller: the program says when READY goes */
 	bool presumed;		       /* acceptor: HD_EV_UP has come before READY */

@@ -267,6 +267,7 @@ static void malformed_ones_end_the_link(void **state)
 		{ HD_PKT_REJECT, HD_CM_PRIVATE + 1, ECONNREFUSED },
 		{ HD_PKT_REJECT, 0, 0 },
 		{ HD_PKT_REJECT, 0, 4096 },
+		{ HD_PKT_LEAVE, HD_CM_PRIVATE + 1, 0 },
 	};
 	static const unsigned char bytes[1024];
 

@@ -121,18 +121,18 @@ static void last_words(void **state)
 	EACH_TRANSPORT(transport)
 	{
 		for (uint64_t word = 0; word < 3; word++) {
+			const struct hd_cm_data why = { .word = word << 40 };
 			struct got got;
 			struct rig r;
 
 			rig_open(&r, transport);
 			join(&r);
-			assert_int_equal(word ? hd_ep_disconnect_for(r.a.ep, word << 40)
-					      : hd_ep_disconnect(r.a.ep),
+			assert_int_equal(word ? hd_ep_disconnect_for(r.a.ep, &why) : hd_ep_disconnect(r.a.ep),
 					 0);
 			got = next(&r, r.eb);
 			assert_int_equal(got.code, HD_EV_DOWN);
 			assert_true(got.word == word << 40);
-			assert_int_equal(hd_ep_disconnect_for(r.b.ep, 1), -ENOTCONN);
+			assert_int_equal(hd_ep_disconnect_for(r.b.ep, &why), -ENOTCONN);
 			rig_close(&r);
 		}
 	}

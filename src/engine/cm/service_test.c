@@ -510,10 +510,12 @@ static void the_caller_may_think_better_of_it(void **state)
 
 	rig_open_at(&r, "shm", space, 7478);
 	answered(&r);
-	assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
+	assert_int_equal(hd_ep_disconnect_for(r.a.ep, &(struct hd_cm_data){ "no, thanks", 10, 6 }), 0);
 	g = next(&r, r.eb);
 	assert_int_equal(g.code, HD_EV_UP);
 	assert_int_equal(g.err, ECONNREFUSED);
+	assert_int_equal(g.word, 6);
+	assert_string_equal(g.data, "no, thanks");
 	assert_int_equal(hd_ep_confirm(r.a.ep), -ENOTCONN);
 	rig_close(&r);
 }

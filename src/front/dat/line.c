@@ -119,14 +119,14 @@ void hu_ep_parted(struct hu_ep *ep)
 
 void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why)
 {
-	bool broke = why == DAT_CONNECTION_EVENT_BROKEN;
+	const struct hd_cm_data said = { .word = why == DAT_CONNECTION_EVENT_BROKEN ? HU_WORD_BROKEN : 0 };
 
 	if (ep->parts)
 		return;
 	ep->why = why;
 	ep->state = DAT_EP_STATE_DISCONNECTED;
 	/* the other end hears why before what it has sent comes back to it; its being first is no error */
-	if (ep->line && !hd_ep_disconnect_for(ep->line, broke ? HU_WORD_BROKEN : 0))
+	if (ep->line && !hd_ep_disconnect_for(ep->line, &said))
 		hu_count(ep->o.ia, DCNT_IA_CM_DREQ_TX);
 	if (hd_ep_fall(ep->ep)) { /* what is posted is flushed before the program hears of it */
 		hu_ep_parted(ep);

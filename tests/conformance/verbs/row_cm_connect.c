@@ -232,8 +232,10 @@ static void rejections(struct ct *ct)
 static void the_answer_is_rejected(struct ct *ct)
 {
 	int quiet = ct->cs->slow ? 700 : 50;
-	char none[1];
+	size_t len = (size_t)ct->cs->arg;
+	char none[1], buf[148];
 	struct rdma_conn_param p = cmt_param(none, 0, 0);
+	struct rdma_cm_event *e;
 	struct cmt c;
 
 	cmt_serve(ct, &c);
@@ -241,11 +243,20 @@ static void the_answer_is_rejected(struct ct *ct)
 	if (ct->rank) {
 		CMT_OK(ct, rdma_connect(c.id, &p));
 		cmt_expect(&c, RDMA_CM_EVENT_CONNECT_RESPONSE, c.id, 0);
-		CMT_OK(ct, rdma_reject(c.id, NULL, 0));
+		ct_fill(buf, len, 9);
+		CMT_ERR(ct, rdma_reject(c.id, buf, 149), EINVAL);
+		if (ct->cs->arg == 5)
+			CMT_OK(ct, rdma_reject_ece(c.id, buf, (uint8_t)len));
+		else
+			CMT_OK(ct, rdma_reject(c.id, buf, (uint8_t)len));
 		cmt_quiet(&c, quiet);
 	} else {
 		CMT_OK(ct, rdma_accept(c.id, &p));
-		cmt_expect(&c, RDMA_CM_EVENT_REJECTED, c.id, CMT_CONSUMER);
+		e = cmt_event(&c, RDMA_CM_EVENT_REJECTED);
+		CT_TRUE(ct, e->id == c.id);
+		CT_EQ(ct, e->status, ct->cs->arg == 5 ? CMT_VENDOR : CMT_CONSUMER);
+		cmt_said(&c, e->param.conn.private_data, e->param.conn.private_data_len, len, 148, 9);
+		CMT_OK(ct, rdma_ack_cm_event(e));
 		CMT_OK(ct, rdma_disconnect(c.id));
 		cmt_quiet(&c, quiet);
 	}
@@ -466,6 +477,8 @@ const struct ct_case vt_cm_connect[] = {
 	{ "CM", "reject", CT_TWO(rejections), .arg = 4 },
 	{ "CM", "reject-ipv6", CT_TWO(rejections), .arg = 6 },
 	{ "CM", "reject-the-answer", CT_TWO(the_answer_is_rejected) },
+	{ "CM", "reject-the-answer-data", CT_TWO(the_answer_is_rejected), .arg = 148 },
+	{ "CM", "reject-the-answer-vendor", CT_TWO(the_answer_is_rejected), .arg = 5 },
 	{ "CM", "reject-the-answer-timewait", CT_TWO(the_answer_is_rejected), .slow = true },
 	{ "CM", "nobody-listens", CT_TWO(nobody), .arg = 4 },
 	{ "CM", "nobody-listens-ipv6", CT_TWO(nobody), .arg = 6 },

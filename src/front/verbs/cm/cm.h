@@ -315,8 +315,8 @@ bool hv_cm_data_fits(const struct rdma_conn_param *param, size_t most);
 int hv_cm_ep_open(struct hv_id *id);
 void hv_cm_ep_close(struct hv_id *id);
 
-/* hv_cm_turn_down_answer: the caller rejects what it was answered; as rdma_reject. */
-int hv_cm_turn_down_answer(struct hv_id *id);
+/* hv_cm_turn_down_answer: the caller rejects what it was answered, with this private data; as rdma_reject. */
+int hv_cm_turn_down_answer(struct hv_id *id, const struct hd_cm_data *data);
 
 /* hv_id_set_path: RDMA_OPTION_IB_PATH, cm/addr.c: the route is this, and RDMA_CM_EVENT_ROUTE_RESOLVED follows. 0, or a negative errno. */
 int hv_id_set_path(struct hv_id *id, const void *data, size_t len);

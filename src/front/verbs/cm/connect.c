@@ -241,11 +241,11 @@ HV_PUBLIC int rdma_disconnect(struct rdma_cm_id *pub)
 	return hv_id_wait(id, sync);
 }
 
-int hv_cm_turn_down_answer(struct hv_id *id)
+int hv_cm_turn_down_answer(struct hv_id *id, const struct hd_cm_data *data)
 {
 	if (!hv_enter(id->ctx))
 		return hv_cm_ret(-EIO);
-	hd_ep_disconnect(id->ep);
+	hd_ep_disconnect_for(id->ep, data);
 	hv_leave(id->ctx);
 	hd_lock_take(&hv_cm_lock);
 	id->state = HV_ID_DISCONNECTED;

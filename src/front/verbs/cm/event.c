@@ -149,6 +149,13 @@ static int event_reason(const struct hv_cm_event *ev, const struct hv_id *id)
 	return datagram ? HV_SIDR_REJECT : HV_REJ_CONSUMER;
 }
 
+static void event_rejected(struct hv_cm_event *ev, struct hv_id *id, int reason)
+{
+	ev->pub.param.conn.private_data = ev->data;
+	ev->pub.param.conn.private_data_len = SHOWN_REJECT;
+	event_say(ev, id, RDMA_CM_EVENT_REJECTED, reason);
+}
+
 static bool failed(struct hv_cm_event *ev, struct hv_id *id)
 {
 	int status = event_reason(ev, id);
@@ -168,9 +175,7 @@ static bool failed(struct hv_cm_event *ev, struct hv_id *id)
 		event_say(ev, id, RDMA_CM_EVENT_UNREACHABLE, status);
 		return true;
 	}
-	ev->pub.param.conn.private_data = ev->data;
-	ev->pub.param.conn.private_data_len = SHOWN_REJECT;
-	event_say(ev, id, RDMA_CM_EVENT_REJECTED, status);
+	event_rejected(ev, id, status);
 	return true;
 }
 
@@ -209,7 +214,7 @@ static bool event_joined(struct hv_cm_event *ev, struct hv_id *id)
 		return failed(ev, id);
 	hv_cm_qp_fail(id);
 	if (ev->raw.err == ECONNREFUSED)
-		event_say(ev, id, RDMA_CM_EVENT_REJECTED, HV_REJ_CONSUMER);
+		event_rejected(ev, id, event_reason(ev, id));
 	else
 		event_say(ev, id, RDMA_CM_EVENT_UNREACHABLE, -ev->raw.err);
 	return true;

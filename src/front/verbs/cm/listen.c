@@ -285,7 +285,7 @@ static int listen_turn_down(struct rdma_cm_id *pub, int reason, const void *priv
 		return hv_cm_ret(-EINVAL);
 	data.word = HV_WORD | (unsigned)(hv_id_is_datagram(id) ? HV_SIDR_REJECT : reason);
 	if (id->state == HV_ID_ANSWERED)
-		return hv_cm_turn_down_answer(id);
+		return hv_cm_turn_down_answer(id, &data);
 	if (id->state != HV_ID_REQUESTED || !id->request)
 		return hv_cm_ret(-EINVAL);
 	hd_lock_take(&hv_cm_lock);

@@ -226,23 +226,22 @@ int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	return 0;
 }
 
-/* Who asked no longer waits, and who accepted had not heard of that: it would wait for READY. Where it is of another node, it does. */
-static int decline(struct hd_link *link, const struct hd_pkt *accept, const struct hd_accept *body)
+void hd_call_acceptor_name(const struct sockaddr_storage *at, const struct hd_accept *body,
+			   struct sockaddr_storage *name)
 {
-	struct hd_pkt leave = {
-		.kind = HD_PKT_LEAVE, .dst = body->ep.index, .gen = body->ep.gen, .src = accept->dst
-	};
+	struct hd_name_key service;
 
-	if (link->peer && !memcmp(&body->node, &link->peer->id, sizeof(body->node)))
-		hd_peer_send(link->peer, &leave, NULL, 0);
-	return 0;
+	hd_addr_key((const void *)at, &service);
+	hd_addr_unmap(hd_addr_is_zero(body->ep.addr) ? service.addr : body->ep.addr, body->ep.port, name);
+	hd_name_set_slot((void *)name, body->ep.slot);
+	if (name->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)name)->sin6_scope_id = service.scope;
 }
 
 /* Go to the endpoint that took the connection. */
 int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_conn *c = call_asker(link, pkt);
-	struct hd_name_key at;
 	struct hd_accept body;
 	struct sockaddr_storage name;
 	int rc;
@@ -250,19 +249,18 @@ int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	if (len < offsetof(struct hd_accept, data) || len > sizeof(body))
 		return malformed(link, "malformed acceptance");
 	memcpy(&body, payload, len);
-	if (!c)
-		return decline(link, pkt, &body);
+	if (!c) { /* who accepted had not heard of that, and would wait for READY */
+		if (link->peer)
+			hd_call_decline(link, pkt, &body);
+		return 0;
+	}
 	c->node = body.node;
 	c->other = body.ep;
 	c->token = body.token;
 	c->priv.word = body.word;
 	c->priv.len = len - offsetof(struct hd_accept, data);
 	memcpy(c->priv.data, body.data, c->priv.len);
-	hd_addr_key((void *)&c->at, &at);
-	hd_addr_unmap(hd_addr_is_zero(body.ep.addr) ? at.addr : body.ep.addr, body.ep.port, &name);
-	hd_name_set_slot((void *)&name, body.ep.slot);
-	if (name.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&name)->sin6_scope_id = at.scope;
+	hd_call_acceptor_name(&c->at, &body, &name);
 	hd_conn_wait(c, HD_CONN_REACHING);
 	rc = body.ep.key == c->ep->key ? hd_conn_go(c, (void *)&name, c->ep->key) : -EACCES;
 	if (rc < 0)

@@ -31,7 +31,20 @@ void hd_conn_unfollow(struct hd_conn *c);
 /* hd_conn_named: that of the endpoint that the packet is for, or NULL. */
 struct hd_conn *hd_conn_named(struct hd_link *link, const struct hd_pkt *pkt);
 
+/* ---- decline.c ---- */
+
+/*
+ * hd_call_withdrawn: the caller goes, from whatever state: if it has been accepted, or may have been, who did that is told, or will be when it is
+ * known. hd_call_decline: ACCEPT has come for a call that nobody waits for any more; body is read.
+ */
+void hd_call_withdrawn(struct hd_conn *c);
+void hd_call_decline(struct hd_link *link, const struct hd_pkt *accept, const struct hd_accept *body);
+
 /* ---- call.c ---- */
+
+/* hd_call_acceptor_name: where who has accepted is called, by a service that was called at `at`. */
+void hd_call_acceptor_name(const struct sockaddr_storage *at, const struct hd_accept *body,
+			   struct sockaddr_storage *name);
 
 /* hd_call_ask: CALLING, and the service's node can be reached. hd_call_arrive: REACHING, and so can the node of who has accepted. */
 void hd_call_ask(struct hd_conn *c);

@@ -198,6 +198,7 @@ static void timed_out(struct hd_timer *timer)
 	}
 	if (c->state == HD_CONN_ASKED)
 		tell_leave(c, NULL);
+	hd_call_withdrawn(c);
 	hd_conn_fail(c, ETIMEDOUT, NULL);
 }
 
@@ -356,6 +357,7 @@ int hd_ep_disconnect_for(struct hd_ep *ep, const struct hd_cm_data *why)
 		return -ENOTCONN;
 	if (c->state == HD_CONN_UP || c->state == HD_CONN_ASKED || c->state == HD_CONN_AGREED)
 		tell_leave(c, why);
+	hd_call_withdrawn(c);
 	conn_end(c, HD_S_CANCELLED);
 	return 0;
 }
@@ -407,6 +409,7 @@ void hd_conn_close(struct hd_ep *ep)
 
 	if (!c)
 		return;
+	hd_call_withdrawn(c);
 	hd_timer_stop(ep->node, &c->timer);
 	hd_conn_unfollow(c);
 	hd_conn_unawait(c);

@@ -129,6 +129,9 @@ int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void 
 int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
+/* hd_declines_end (decline.c): the node closes: whoever was to be told that a caller of ours does not come is not. */
+void hd_declines_end(struct hd_node *node);
+
 /* hd_callers_ended: the peer is gone, and with it who has called from there: hd_requests_orphan, hd_conns_orphan. Link's observer. */
 void hd_callers_ended(struct hd_peer *peer, enum hd_status status);
 

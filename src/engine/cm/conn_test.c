@@ -323,8 +323,35 @@ static void caller_goes_unseen(void **state)
 	}
 }
 
-/* Nobody comes to be connected to the endpoint that has accepted. */
+/*
+ * Nobody comes to be connected to the endpoint that has accepted, which is of another node than the service: the caller has left or closed before it has
+ * read that it was accepted, or on its way there. Where its node is there, that is told.
+ */
 static void caller_goes_late(void **state)
+{
+	EACH_TRANSPORT(transport)
+	for (int way = 0; way < 4; way++) {
+		struct rig r;
+		struct got g;
+
+		rig_open(&r, transport);
+		call(&r, NULL);
+		assert_int_equal(hd_ep_accept(r.b.ep, called(&r), NULL), 0);
+		while (way / 2 && r.a.ep->conn->state == HD_CONN_ASKED)
+			hd_node_poll(r.a.node), hd_node_poll(r.server);
+		if (way % 2)
+			end_close_ep(&r.a);
+		else
+			assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
+		g = next(&r, r.eb);
+		assert_int_equal(g.code, HD_EV_UP);
+		assert_int_equal(g.err, ECONNREFUSED);
+		rig_close(&r);
+	}
+}
+
+/* Its node goes before it could be told. */
+static void caller_goes_silently(void **state)
 {
 	struct rig r;
 	struct got g;
@@ -333,7 +360,8 @@ static void caller_goes_late(void **state)
 	rig_open(&r, "tcp");
 	call(&r, NULL);
 	assert_int_equal(hd_ep_accept(r.b.ep, called(&r), NULL), 0);
-	end_close_ep(&r.a);
+	end_close(&r.a);
+	end_open(&r.a, r.ea);
 	g = next(&r, r.eb);
 	assert_int_equal(g.code, HD_EV_UP);
 	assert_int_equal(g.err, ETIMEDOUT);
@@ -690,6 +718,7 @@ int main(void)
 		cmocka_unit_test(caller_goes),
 		cmocka_unit_test(caller_goes_unseen),
 		cmocka_unit_test(caller_goes_late),
+		cmocka_unit_test(caller_goes_silently),
 		cmocka_unit_test(accepted_too_late),
 		cmocka_unit_test(acceptor_goes),
 		cmocka_unit_test(backlog_is_kept),

@@ -6,11 +6,23 @@
 
 #include "engine/ep/ep.h"
 
+/* A call that was taken back before it was answered: whom it asked, and where. */
+#define HD_WITHDRAWN 32
+struct hd_withdrawn {
+	struct hd_node_id node;
+	uint32_t number; /* 0: none */
+	uint64_t key;	 /* authorization key of the endpoint that called */
+	struct sockaddr_storage at;
+};
+
 struct hd_conns {
 	struct hd_eps below; /* first */
 	LIST_HEAD(, hd_service) services;
-	struct hd_callers *callers; /* whom connections wait for: answered.c */
-	uint32_t requests;	    /* number of the last connection that was asked for */
+	struct hd_callers *callers;		     /* whom connections wait for: answered.c */
+	uint32_t requests;			     /* number of the last connection that was asked for */
+	struct hd_withdrawn withdrawn[HD_WITHDRAWN]; /* the last ones; decline.c, as what follows */
+	uint32_t next_withdrawn;
+	LIST_HEAD(, hd_decline) declines;
 };
 
 /* hd_conns: of this node. */

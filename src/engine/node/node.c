@@ -160,7 +160,8 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 
 /* What comes to its end while the node is whole, in this order, with its lock. */
 static void (*const ends[])(struct hd_node *node) = {
-	hd_links_end, hd_bound_ports_close, hd_links_reap_all, hd_peers_end, hd_crosswork_run,
+	hd_declines_end,   hd_links_end, hd_bound_ports_close,
+	hd_links_reap_all, hd_peers_end, hd_crosswork_run,
 };
 
 int hd_node_close(struct hd_node *node)

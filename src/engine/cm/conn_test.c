@@ -323,77 +323,6 @@ static void caller_goes_unseen(void **state)
 	}
 }
 
-/*
- * Nobody comes to be connected to the endpoint that has accepted, which is of another node than the service: the caller has left or closed before it has
- * read that it was accepted, or on its way there. Where its node is there, that is told.
- */
-static void caller_goes_late(void **state)
-{
-	EACH_TRANSPORT(transport)
-	for (int way = 0; way < 4; way++) {
-		struct rig r;
-		struct got g;
-
-		rig_open(&r, transport);
-		call(&r, NULL);
-		assert_int_equal(hd_ep_accept(r.b.ep, called(&r), NULL), 0);
-		while (way / 2 && r.a.ep->conn->state == HD_CONN_ASKED)
-			hd_node_poll(r.a.node), hd_node_poll(r.server);
-		if (way % 2)
-			end_close_ep(&r.a);
-		else
-			assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
-		g = next(&r, r.eb);
-		assert_int_equal(g.code, HD_EV_UP);
-		assert_int_equal(g.err, ECONNREFUSED);
-		rig_close(&r);
-	}
-}
-
-/* Its node goes before it could be told. */
-static void caller_goes_silently(void **state)
-{
-	struct rig r;
-	struct got g;
-
-	setenv("HEDDLE_ANSWER_TIMEOUT", "100", 1);
-	rig_open(&r, "tcp");
-	call(&r, NULL);
-	assert_int_equal(hd_ep_accept(r.b.ep, called(&r), NULL), 0);
-	end_close(&r.a);
-	end_open(&r.a, r.ea);
-	g = next(&r, r.eb);
-	assert_int_equal(g.code, HD_EV_UP);
-	assert_int_equal(g.err, ETIMEDOUT);
-	rig_close(&r);
-	unsetenv("HEDDLE_ANSWER_TIMEOUT");
-}
-
-/* The caller gives up before it has read that it was accepted: the acceptance is answered. */
-static void accepted_too_late(void **state)
-{
-	EACH_TRANSPORT(transport)
-	{
-		struct end late;
-		struct rig r;
-		struct got g;
-
-		rig_open(&r, transport);
-		late = (struct end){ .node = r.server };
-		assert_int_equal(hd_cq_open(r.server, &(struct hd_cq_attr){ .size = 64 }, &late.cq), 0);
-		end_open_ep(&late, r.eb);
-		call(&r, NULL);
-		assert_int_equal(hd_ep_accept(late.ep, called(&r), NULL), 0);
-		assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
-		g = next(&r, r.eb);
-		assert_int_equal(g.code, HD_EV_UP);
-		assert_int_equal(g.err, ECONNREFUSED);
-		end_close_ep(&late);
-		assert_int_equal(hd_cq_close(late.cq), 0);
-		rig_close(&r);
-	}
-}
-
 /* The acceptor goes before the caller has come to it. */
 static void acceptor_goes(void **state)
 {
@@ -717,9 +646,6 @@ int main(void)
 		cmocka_unit_test(no_answer),
 		cmocka_unit_test(caller_goes),
 		cmocka_unit_test(caller_goes_unseen),
-		cmocka_unit_test(caller_goes_late),
-		cmocka_unit_test(caller_goes_silently),
-		cmocka_unit_test(accepted_too_late),
 		cmocka_unit_test(acceptor_goes),
 		cmocka_unit_test(backlog_is_kept),
 		cmocka_unit_test(shutdown_flushes),

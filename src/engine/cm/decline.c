@@ -5,6 +5,7 @@
  * yet: it is called, as the caller would have called it, and told. Only for calls that were really made, for an acceptance says whom to call.
  */
 #include "engine/cm/call.h"
+#include "engine/core/core.h"
 #include "engine/link/link.h"
 
 #include <stdlib.h>
@@ -75,6 +76,8 @@ void hd_call_withdrawn(struct hd_conn *c)
 	struct hd_withdrawn *w = &conns->withdrawn[conns->next_withdrawn % HD_WITHDRAWN];
 	const struct hd_pkt leave = leave_for(&c->other, c->ep->index);
 
+	if (hd_core(c->ep->node)->gate.dead) /* a forked child's: the parent goes on */
+		return;
 	if (c->state == HD_CONN_ASKED) {
 		*w = (struct hd_withdrawn){
 			.node = c->dest->peer->id, .number = c->number, .key = c->ep->key, .at = c->at

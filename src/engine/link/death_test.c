@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,12 +135,11 @@ static void victim_opens(struct side *s, uint16_t port)
 
 	must(!hd_node_open(&(struct hd_node_attr){ .front = "victim" }, &s->node));
 	must(!hd_cq_open(s->node, &(struct hd_cq_attr){ .size = 256 }, &s->cq));
-	must(!hd_ep_open(s->node,
-			 &(struct hd_ep_attr){ .type = HD_EP_RDM,
-					       .tx_cq = s->cq,
-					       .rx_cq = s->cq,
-					       .bind = port ? (struct sockaddr *)&at : NULL },
-			 &s->ep));
+	must(!hd_ep_open(
+		s->node,
+		&(struct hd_ep_attr){
+			.type = HD_EP_RDM, .tx_cq = s->cq, .rx_cq = s->cq, .bind = (struct sockaddr *)&at },
+		&s->ep));
 }
 
 /* One message each way, then an orderly end. */
@@ -207,6 +207,22 @@ struct process {
 	struct sockaddr_storage name;
 };
 
+/* A port that nobody has, from below those that the kernel gives to whoever names none: it is to be free between a victim and the next. */
+static uint16_t quiet_port(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	int fd, taken;
+
+	do {
+		at.sin_port = htons((uint16_t)(10000 + (unsigned)hd_now_ns() / 64 % 10000));
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_true(fd >= 0);
+		taken = bind(fd, (struct sockaddr *)&at, sizeof(at));
+		close(fd);
+	} while (taken);
+	return ntohs(at.sin_port);
+}
+
 static void spawn(struct process *p, const char *what, uint16_t port, struct side *survivor)
 {
 	struct sockaddr_storage name;
@@ -239,8 +255,10 @@ static void reap(struct process *p, int status_wanted)
 
 	assert_int_equal(waitpid(p->pid, &status, 0), p->pid);
 	assert_int_equal(status, status_wanted);
-	if (p->child > 0)
+	if (p->child > 0) { /* ours now: main() */
 		kill(p->child, SIGKILL);
+		assert_int_equal(waitpid(p->child, &status, 0), p->child);
+	}
 	close(p->from);
 	close(p->to);
 }
@@ -329,7 +347,7 @@ static void drain(struct load *l)
 	}
 }
 
-static void one_death(struct load *l, struct bystander *b, const char *what, uint64_t us, uint16_t *port)
+static void one_death(struct load *l, struct bystander *b, const char *what, uint64_t us, uint16_t port)
 {
 	struct hd_node *node = l->s.node;
 	uint64_t killed, messages;
@@ -337,8 +355,7 @@ static void one_death(struct load *l, struct bystander *b, const char *what, uin
 
 	for (int i = 0; i < RECEIVES; i++)
 		load_post(l, l->in[i]);
-	spawn(&p, what, *port, &l->s);
-	*port = ntohs(((struct sockaddr_in *)&p.name)->sin_port);
+	spawn(&p, what, port, &l->s);
 	if (!l->s.to)
 		assert_int_equal(hd_dest_get(node, (void *)&p.name, &l->s.to), 0);
 	l->stopped = false;
@@ -401,7 +418,7 @@ static void deaths(const char *transport, const char *what)
 	struct bystander b = { 0 };
 	struct load l = { 0 };
 	uint32_t units = 0;
-	uint16_t port = 0;
+	uint16_t port = quiet_port();
 	int fds = 0;
 
 	setenv("HEDDLE_TRANSPORT", transport, 1);
@@ -411,7 +428,7 @@ static void deaths(const char *transport, const char *what)
 	while (b.messages < 3)
 		both_for(&l, &b, 0);
 	for (int i = 0; i < ROUNDS; i++) {
-		one_death(&l, &b, what, i % 3 ? draw(&l.random) % 30000 : draw(&l.random) % 3000, &port);
+		one_death(&l, &b, what, i % 3 ? draw(&l.random) % 30000 : draw(&l.random) % 3000, port);
 		if (i % 4 == 3)
 			successor_is_reached(&l, &b, port);
 		if (!i) {
@@ -458,5 +475,6 @@ int main(int argc, char **argv)
 
 	if (argc == 4 && !strcmp(argv[1], "victim"))
 		return victim(argv[2], argv[3]);
+	prctl(PR_SET_CHILD_SUBREAPER, 1); /* of the children that victims leave */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,9 +25,10 @@ enum hd_cqe_flag {
 	HD_C_READ = 1 << 10,
 	HD_C_WRITE = 1 << 11,
 	HD_C_ATOMIC = 1 << 12,
-	HD_C_REMOTE = 1 << 13, /* what READ and WRITE name was done to our memory, by another */
-	HD_C_LOCAL = 1 << 14,  /* nobody else had to do with it: hd_window_bind */
-	HD_C_CAST = 1 << 15,   /* to a group, or from one */
+	HD_C_REMOTE = 1 << 13,	   /* what READ and WRITE name was done to our memory, by another */
+	HD_C_LOCAL = 1 << 14,	   /* nobody else had to do with it: hd_window_bind */
+	HD_C_CAST = 1 << 15,	   /* to a group, or from one */
+	HD_C_COLLECTIVE = 1 << 16, /* the front's own: hd_cq_post */
 };
 
 /* One completion: written once into the ring of its CQ and translated from there by the front. One cache line. */

@@ -224,4 +224,7 @@ int hd_ep_set_txq(struct hd_ep *ep, struct hd_txq *txq);
  */
 int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out);
 
+/* hd_ep_is_named: is this one of the names by which it is called? */
+bool hd_ep_is_named(const struct hd_ep *ep, const struct sockaddr *name);
+
 #endif

@@ -56,6 +56,12 @@ int hd_flush(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *a
 size_t hd_atomic_size(uint32_t type);
 bool hd_atomic_can(uint32_t how, uint32_t op, uint32_t type);
 
+/*
+ * hd_atomic_apply: what one does to count elements, by hd_atomic_can() with HD_ATOMIC_BASE, in memory that nobody else touches meanwhile and that
+ * cannot go. Nothing need be aligned. Any thread, no lock.
+ */
+void hd_atomic_apply(uint32_t op, uint32_t type, void *at, const void *operands, size_t count);
+
 struct hd_atomic_args {
 	uint32_t how, op, type;		       /* hd_atomic_can() them */
 	const struct iovec *iov, *compare_iov; /* ours; taken over when hd_atomic returns */

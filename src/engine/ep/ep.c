@@ -433,6 +433,12 @@ int hd_ep_set_evq(struct hd_ep *ep, struct hd_evq *evq)
 	return 0;
 }
 
+bool hd_ep_is_named(const struct hd_ep *ep, const struct sockaddr *name)
+{
+	hd_assert_locked(ep->node);
+	return ep->bound_port && hd_bound_is_named(ep->bound_port, ep->slot, name);
+}
+
 /* ---- small things ---------------------------------------------------------------------------------------------------------------------------- */
 
 uint32_t hd_ep_tx_left(const struct hd_ep *ep)

@@ -423,3 +423,20 @@ int hd_bound_name(const struct hd_bound_port *bound, uint32_t slot, int family, 
 	hd_name_set_slot((struct sockaddr *)out, slot);
 	return found ? 0 : -EAFNOSUPPORT;
 }
+
+bool hd_bound_is_named(const struct hd_bound_port *bound, uint32_t slot, const struct sockaddr *name)
+{
+	struct hd_name_key key, at;
+
+	if (!hd_addr_key(name, &key) || key.port != (bound->port | slot << 16))
+		return false;
+	for (int i = 0; i < bound->listener_count; i++) {
+		const struct sockaddr *addr = (const struct sockaddr *)&bound->listeners[i].addr;
+
+		if (hd_sockaddr_is_any(addr)
+			    ? hd_addr_is_local(bound->node, key.addr)
+			    : hd_addr_key(addr, &at) && !memcmp(at.addr, key.addr, sizeof(at.addr)))
+			return true;
+	}
+	return false;
+}

@@ -64,4 +64,7 @@ struct hd_ep *hd_bound_ep(const struct hd_bound_port *bound, uint32_t slot);
 /* hd_bound_name: the best name of this family (AF_UNSPEC: any) for this slot. -EAFNOSUPPORT. */
 int hd_bound_name(const struct hd_bound_port *bound, uint32_t slot, int family, struct sockaddr_storage *out);
 
+/* hd_bound_is_named: is this a name of it, for this slot? */
+bool hd_bound_is_named(const struct hd_bound_port *bound, uint32_t slot, const struct sockaddr *name);
+
 #endif

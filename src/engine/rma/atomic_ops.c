@@ -226,3 +226,14 @@ bool hd_atomic_run(const struct hd_atomic_run *run)
 	}
 	return true;
 }
+
+void hd_atomic_apply(uint32_t op, uint32_t type, void *at, const void *operands, size_t count)
+{
+	const step_fn step = types[type].step[op];
+	const size_t size = types[type].size;
+	const char *operand = operands;
+	char *element = at;
+
+	for (size_t i = 0; i < count; i++, element += size, operand += size)
+		step(element, element, operand, operand);
+}

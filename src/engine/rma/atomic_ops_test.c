@@ -278,9 +278,28 @@ static void what_keeps_its_value_is_not_written(void **state)
 	assert_memory_equal(old, constant, sizeof(old));
 }
 
+/* Elements one behind the other, at any place; what stands beside them stays. */
+static void applied_in_private_memory(void **state)
+{
+	unsigned char at[1 + 5 * sizeof(int32_t) + 1], operands[sizeof(at)];
+	const int32_t a[] = { 1, -2, INT32_MAX, 40, 5 }, b[] = { 10, 20, 1, -40, 7 };
+
+	memset(at, 0x5a, sizeof(at));
+	memcpy(at + 1, a, sizeof(a));
+	memcpy(operands + 1, b, sizeof(b));
+	hd_atomic_apply(HD_ATOMIC_SUM, HD_ATOMIC_I32, at + 1, operands + 1, 4);
+	assert_memory_equal(at + 1, ((const int32_t[]){ 11, 18, INT32_MIN, 0, 5 }), sizeof(a));
+	hd_atomic_apply(HD_ATOMIC_MAX, HD_ATOMIC_I32, at + 1, operands + 1, 5);
+	assert_memory_equal(at + 1, ((const int32_t[]){ 11, 20, 1, 0, 7 }), sizeof(a));
+	hd_atomic_apply(HD_ATOMIC_SUM, HD_ATOMIC_I32, at + 1, operands + 1, 0);
+	assert_int_equal(at[0], 0x5a);
+	assert_int_equal(at[sizeof(at) - 1], 0x5a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(applied_in_private_memory),
 		cmocka_unit_test(i8_all),
 		cmocka_unit_test(u8_all),
 		cmocka_unit_test(i16_all),

@@ -6,6 +6,7 @@
  */
 #include "front/ofi/auth.h"
 #include "front/ofi/av_shared.h"
+#include "front/ofi/coll/coll.h"
 
 #include "front/ofi/stubs.h"
 
@@ -399,7 +400,8 @@ static int av_close(struct fid *fid)
 	struct hd_fi_domain *domain = av->domain;
 
 	if (atomic_load(&av->users))
-		return hd_fi_no(FI_EBUSY, "fi_close of an address vector that endpoints are bound to");
+		return hd_fi_no(FI_EBUSY,
+				"fi_close of an address vector that endpoints are bound to, or sets are of");
 	hd_fi_lock(domain);
 	hd_fi_av_views_close(av);
 	for (size_t i = 0; i < av->size; i++)
@@ -442,7 +444,7 @@ static struct hd_fi_ops_av av_ops = {
 		 .remove = av_remove,
 		 .lookup = av_lookup,
 		 .straddr = av_straddr,
-		 .av_set = hd_fi_no_av_set,
+		 .av_set = hd_fi_av_set_open,
 #if !HD_FI_HEADERS_OLD
 		 .insert_auth_key = hd_fi_auth_insert,
 		 .lookup_auth_key = hd_fi_auth_lookup,

@@ -21,7 +21,8 @@
 
 #define HD_FI_NO_INDEX UINT32_MAX
 
-struct hd_fi_key; /* auth_av.h */
+struct hd_fi_key;    /* auth_av.h */
+struct hd_fi_av_set; /* coll/av_set.h */
 
 struct hd_fi_av_entry {
 	union hd_fi_addr addr;
@@ -54,7 +55,7 @@ struct hd_fi_av {
 	int context_bits;	   /* of an address, at its upper end; 0: none */
 	struct hd_fi_table *table; /* shared AV, or NULL */
 	uint64_t version;	   /* of the table, when the arrays followed it last */
-	_Atomic int users;	   /* endpoints */
+	_Atomic int users;	   /* endpoints, sets of its addresses */
 	struct hd_fi_object object;
 	uint64_t key; /* authorization key of whom its addresses mean, but for those with one of their own; 0: none */
 	struct hd_fi_key **keys; /* FI_AV_AUTH_KEY: those inserted, by slot (auth_av.c) */
@@ -62,6 +63,7 @@ struct hd_fi_av {
 	struct hd_fi_av *of;	 /* a view: of whom (av_view.c) */
 	LIST_HEAD(, hd_fi_av) views;
 	LIST_ENTRY(hd_fi_av) view;
+	LIST_HEAD(, hd_fi_av_set) sets; /* fi_av_set(3), under the node's lock */
 };
 
 /*

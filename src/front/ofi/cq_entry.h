@@ -35,6 +35,7 @@ HD_FI_INLINE uint64_t hd_fi_cqe_flags(uint32_t flags)
 		out |= (flags & HD_C_IMM ? FI_REMOTE_CQ_DATA : 0) |
 		       (flags & HD_C_MULTI_RECV ? FI_MULTI_RECV : 0) | (flags & HD_C_CLAIM ? FI_CLAIM : 0) |
 		       (flags & HD_C_MORE ? FI_MORE : 0) | (flags & HD_C_CAST ? FI_MULTICAST : 0) |
+		       (flags & HD_C_COLLECTIVE ? FI_COLLECTIVE : 0) |
 		       (flags & (HD_C_RMA | HD_C_ATOMIC) ? hd_fi_rma_flags(flags) : 0);
 	return out;
 }

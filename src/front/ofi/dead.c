@@ -22,11 +22,13 @@ MSG_STUBS(dead)
 TAGGED_STUBS(dead)
 RMA_STUBS(dead)
 ATOMIC_STUBS(dead)
+COLLECTIVE_STUBS(dead)
 
 static struct fi_ops_msg dead_msg_ops = MSG_TABLE(dead);
 static struct fi_ops_tagged dead_tagged_ops = TAGGED_TABLE(dead);
 static struct fi_ops_rma dead_rma_ops = RMA_TABLE(dead);
 static struct fi_ops_atomic dead_atomic_ops = ATOMIC_TABLE(dead);
+static struct fi_ops_collective dead_collective_ops = COLLECTIVE_TABLE(dead);
 
 static int ofi_dead_close(struct fid *fid)
 {
@@ -245,6 +247,31 @@ static struct fi_ops_av dead_av_ops = {
 	.av_set = hd_fi_no_av_set,
 };
 
+static int dead_set_with(struct fid_av_set *dst, const struct fid_av_set *src)
+{
+	return dead();
+}
+
+static int dead_set_change(struct fid_av_set *set, fi_addr_t addr)
+{
+	return dead();
+}
+
+static int dead_set_addr(struct fid_av_set *set, fi_addr_t *addr)
+{
+	return dead();
+}
+
+static struct fi_ops_av_set dead_av_set_ops = {
+	.size = sizeof(struct fi_ops_av_set),
+	.set_union = dead_set_with,
+	.intersect = dead_set_with,
+	.diff = dead_set_with,
+	.insert = dead_set_change,
+	.remove = dead_set_change,
+	.addr = dead_set_addr,
+};
+
 static int dead_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av, void *context)
 {
 	return dead();
@@ -336,6 +363,7 @@ static void die_ep(struct fid_ep *ep)
 	ep->tagged = &dead_tagged_ops;
 	ep->rma = &dead_rma_ops;
 	ep->atomic = &dead_atomic_ops;
+	ep->collective = &dead_collective_ops;
 }
 
 static void die_domain(struct fid_domain *domain)
@@ -364,6 +392,9 @@ void hd_fi_die(struct fid *fid)
 		break;
 	case FI_CLASS_AV:
 		((struct fid_av *)fid)->ops = &dead_av_ops;
+		break;
+	case FI_CLASS_AV_SET:
+		((struct fid_av_set *)fid)->ops = &dead_av_set_ops;
 		break;
 	case FI_CLASS_CQ:
 		((struct fid_cq *)fid)->ops = &dead_cq_ops;

@@ -3,6 +3,7 @@
 /* fi_domain(3): one node of the engine each. */
 #include "base/log.h"
 #include "front/ofi/auth.h"
+#include "front/ofi/coll/coll.h"
 #include "front/ofi/ctx.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
@@ -145,19 +146,19 @@ static struct fi_ops_domain domain_ops = {
 	.stx_ctx = hd_fi_stx_open,
 	.srx_ctx = hd_fi_srx_open,
 	.query_atomic = hd_fi_query_atomic,
-	.query_collective = hd_fi_no_query_collective,
+	.query_collective = hd_fi_query_collective,
 	.endpoint2 = hd_fi_no_endpoint2,
 };
 
 /*
  * Only a program that serialises all calls, and makes all progress itself, can do without a lock; and not with
- * connected endpoints, as progress is made by whoever reads their event queue, which belongs to no domain (where
- * these come later, see hd_fi_domain_share).
+ * connected endpoints, or with FI_COLLECTIVE, as progress is made by whoever reads their event queue, which belongs
+ * to no domain (where these come later, see hd_fi_domain_share).
  */
 static struct hd_node_attr node_attr(const struct fi_info *info)
 {
 	const struct fi_domain_attr *attr = info->domain_attr;
-	bool connects = info->ep_attr && info->ep_attr->type == FI_EP_MSG;
+	bool connects = (info->ep_attr && info->ep_attr->type == FI_EP_MSG) || info->caps & FI_COLLECTIVE;
 	bool automatic = attr->control_progress == FI_PROGRESS_AUTO ||
 			 attr->data_progress == FI_PROGRESS_AUTO;
 

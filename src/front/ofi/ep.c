@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "front/ofi/auth.h"
 #include "front/ofi/buffered.h"
+#include "front/ofi/coll/coll.h"
 #include "front/ofi/mc.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
@@ -221,6 +222,13 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 		return rc;
 	}
 	ep->ep = made;
+	rc = ep->collective ? hd_fi_coll_enable(ep) : 0;
+	if (rc) {
+		hd_fi_auth_readers(ep->domain, made, NULL, (struct hd_fi_reader){ 0 });
+		hd_ep_close(made);
+		ep->ep = NULL;
+		return rc;
+	}
 	hd_fi_ep_settle(ep);
 	hd_fi_ep_tables(ep);
 	hd_fi_ep_shared(ep);
@@ -238,7 +246,8 @@ static uint32_t ep_policy_of(const struct hd_fi_ep *ep)
 	       (ep->attr.tx_order & FI_ORDER_SAW && ep->bound.tx.caps & FI_WRITE ? HD_EP_SAW : 0) |
 	       (ep->attr.tx_order & FI_ORDER_SAR && ep->bound.tx.caps & FI_READ ? HD_EP_SAR : 0) |
 	       (ep->attr.tx_order & (FI_ORDER_WAS | FI_ORDER_RAS) ? HD_EP_WAS : 0) |
-	       (ep->attr.rma_whole ? HD_EP_RMA_WHOLE : 0) | (ep->attr.tx_strict ? HD_EP_TX_ORDERED : 0) |
+	       (ep->collective ? HD_EP_OWN_PORT : 0) | (ep->attr.rma_whole ? HD_EP_RMA_WHOLE : 0) |
+	       (ep->attr.tx_strict ? HD_EP_TX_ORDERED : 0) |
 	       (ep->bound.rx.caps & FI_REMOTE_READ ? HD_EP_REMOTE_READ : 0) |
 	       (ep->bound.rx.caps & FI_REMOTE_WRITE ? HD_EP_REMOTE_WRITE : 0);
 }
@@ -433,6 +442,7 @@ static int ep_close(struct fid *fid)
 	if (ep->ep) {
 		hd_fi_lock(domain);
 		hd_ep_send_off(ep->ep);
+		hd_fi_coll_close(ep);
 		hd_ep_settle(ep->ep);
 		hd_fi_auth_readers(domain, ep->ep, NULL, (struct hd_fi_reader){ 0 });
 		hd_ep_close(ep->ep);
@@ -488,6 +498,9 @@ void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	ep->attr.max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ? info->ep_attr->max_msg_size
 									     : ep->offer->ep.max_msg_size;
 	ep->groups.may = info->caps & ep->offer->caps & FI_MULTICAST;
+	ep->collective = info->caps & ep->offer->caps & FI_COLLECTIVE && ep->fid.fid.fclass == FI_CLASS_EP;
+	if (ep->collective)
+		ep->fid.collective = &hd_fi_collective_ops;
 	if (hd_fi_variable(ep->offer, info->caps & ep->offer->caps))
 		ep->attr.max_msg_size = HD_MAX_VARIABLE;
 	hd_fi_buffered_init(ep, ep->offer->mode & FI_BUFFERED_RECV ||
@@ -513,6 +526,9 @@ static int take_kind(struct hd_fi_ep *ep, const struct fi_info *info)
 {
 	int rc;
 
+	/* who waits for a group reads the event queue alone, which any thread may */
+	if (ep->collective)
+		hd_fi_domain_share(ep->domain);
 	if (!hd_fi_ep_connects(ep))
 		return ep_take_address(ep, info);
 	ep->call.addr_mask = 0;

@@ -10,7 +10,8 @@
 
 #include "front/ofi/av.h"
 
-struct hd_fi_mc; /* mc.c */
+struct hd_fi_mc;   /* mc.c */
+struct hd_fi_coll; /* coll/group.h */
 
 /* How one direction is bound. */
 struct hd_fi_dir {
@@ -134,7 +135,9 @@ struct hd_fi_ep {
 	struct hd_fi_auth auth;
 	LIST_HEAD(, hd_fi_triggered) triggered; /* calls that wait, work under way; under the node's lock */
 	LIST_HEAD(, hd_fi_mr) regions;		/* bound to it, under domain->lock */
-	struct hd_fi_ep *parent;		/* alias: of whom */
+	bool collective;			/* FI_COLLECTIVE */
+	struct hd_fi_coll *coll; /* what it has for that; NULL before fi_enable, and of contexts */
+	struct hd_fi_ep *parent; /* alias: of whom */
 	LIST_HEAD(hd_fi_aliases, hd_fi_ep) aliases; /* under the node's lock */
 	LIST_ENTRY(hd_fi_ep) sibling;
 	struct hd_fi_sep *sep; /* context: of whom */

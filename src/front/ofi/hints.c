@@ -127,10 +127,15 @@ static int check_rx(const struct hd_fi_offer *offer, const struct fi_info *hints
 			     { "receive iov_limit", rx->iov_limit, best->iov_limit });
 }
 
+static bool many_contexts(size_t count)
+{
+	return count != FI_SHARED_CONTEXT && count > 1;
+}
+
 /* fi_endpoint opens one context each way or a shared one, fi_scalable_ep many, none of which is shared. */
 static bool many_beside_shared(size_t many, size_t shared)
 {
-	return shared == FI_SHARED_CONTEXT && many != FI_SHARED_CONTEXT && many > 1;
+	return shared == FI_SHARED_CONTEXT && many_contexts(many);
 }
 
 /* The order of data is kept for any size: for whoever asks, and where nothing is read or written it holds by itself. */
@@ -269,6 +274,9 @@ int hd_fi_offer_check(const struct hd_fi_offer *offer, uint32_t version, const s
 		return hints_refuse("capabilities", hints->caps & ~offer->caps);
 	if (check_paired(offer, hints->caps))
 		return -FI_ENODATA;
+	if (hints->caps & FI_COLLECTIVE && hints->ep_attr &&
+	    (many_contexts(hints->ep_attr->tx_ctx_cnt) || many_contexts(hints->ep_attr->rx_ctx_cnt)))
+		return hints_refuse("groups of scalable endpoints", FI_COLLECTIVE);
 	if (hd_fi_family(hints->addr_format) < 0)
 		return hints_refuse("address format", hints->addr_format);
 	rc = check_fabric(hints->fabric_attr);

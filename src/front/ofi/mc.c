@@ -6,6 +6,7 @@
  */
 #include "front/ofi/mc.h"
 
+#include "front/ofi/coll/coll.h"
 #include "front/ofi/stubs.h"
 
 #include <stdlib.h>
@@ -187,8 +188,8 @@ static unsigned how_of(const struct hd_fi_ep *ep, uint64_t flags)
 
 static int check_join(const struct hd_fi_ep *ep, const void *addr, uint64_t flags, struct fid_mc **out)
 {
-	if (flags & FI_COLLECTIVE || !ep->groups.may)
-		return hd_fi_no(FI_ENOSYS, "fi_join of a collective group, or without FI_MULTICAST");
+	if (!ep->groups.may)
+		return hd_fi_no(FI_ENOSYS, "fi_join without FI_MULTICAST");
 	if (flags & ~(FI_SEND | FI_RECV))
 		return hd_fi_no(FI_EBADFLAGS, "fi_join with flags other than FI_SEND and FI_RECV");
 	if (!addr || !out)
@@ -250,8 +251,11 @@ int hd_fi_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct fid_
 	struct fi_eq_entry done = { .context = context };
 	union hd_fi_addr group;
 	struct hd_fi_mc *mc;
-	int rc = check_join(ep, addr, flags, out);
+	int rc;
 
+	if (flags & FI_COLLECTIVE)
+		return hd_fi_coll_join(ep, addr, flags, out, context);
+	rc = check_join(ep, addr, flags, out);
 	if (!rc)
 		rc = mc_take_address(ep, addr, &group);
 	if (rc)

@@ -62,7 +62,7 @@ extern struct fi_provider hd_fi_provider;
 #define HD_FI_SECONDARY (FI_MULTI_RECV | FI_SOURCE | HD_FI_DOMAIN_CAPS)
 #define HD_FI_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SHARED_AV)
 /* change what calls cost or do: only for who names them; FI_EXACT_DIRECTED_RECV has the bit of FI_VARIABLE_MSG */
-#define HD_FI_ON_REQUEST (FI_FENCE | FI_VARIABLE_MSG | FI_SOURCE_ERR | FI_AV_USER_ID)
+#define HD_FI_ON_REQUEST (FI_FENCE | FI_VARIABLE_MSG | FI_SOURCE_ERR | FI_AV_USER_ID | FI_COLLECTIVE)
 
 /* receives that may name their source: sets of these */
 enum hd_fi_directed {
@@ -166,6 +166,7 @@ enum hd_fi_magic {
 	HD_FI_PEP,
 	HD_FI_STX,
 	HD_FI_SEP,
+	HD_FI_AV_SET,
 };
 
 /* In a domain's list, so that a forked child can find every object of it. */

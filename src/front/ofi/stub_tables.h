@@ -242,4 +242,63 @@
 		.compwritevalid = why##_atomic_valid, \
 	}
 
+/* ---- collectives ---------------------------------------------------------------------------------------- */
+
+#define COLLECTIVE_STUBS(why) \
+	static ssize_t why##_barrier(struct fid_ep *ep, fi_addr_t coll, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_broadcast(struct fid_ep *ep, void *buf, size_t count, void *desc, \
+				       fi_addr_t coll, fi_addr_t root, enum fi_datatype datatype, \
+				       uint64_t flags, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_alltoall(struct fid_ep *ep, const void *buf, size_t count, void *desc, \
+				      void *result, void *result_desc, fi_addr_t coll, \
+				      enum fi_datatype datatype, uint64_t flags, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_allreduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, \
+				       void *result, void *result_desc, fi_addr_t coll, \
+				       enum fi_datatype datatype, enum fi_op op, uint64_t flags, \
+				       void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_rooted_reduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, \
+					   void *result, void *result_desc, fi_addr_t coll, fi_addr_t root, \
+					   enum fi_datatype datatype, enum fi_op op, uint64_t flags, \
+					   void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc, \
+				     void *result, void *result_desc, fi_addr_t coll, fi_addr_t root, \
+				     enum fi_datatype datatype, uint64_t flags, void *context) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_collective_msg(struct fid_ep *ep, const struct fi_msg_collective *msg, \
+					    struct fi_ioc *resultv, void **result_desc, size_t result_count, \
+					    uint64_t flags) \
+	{ \
+		return why(); \
+	} \
+	static ssize_t why##_barrier2(struct fid_ep *ep, fi_addr_t coll, uint64_t flags, void *context) \
+	{ \
+		return why(); \
+	}
+
+#define COLLECTIVE_TABLE(why) \
+	{ \
+		.size = sizeof(struct fi_ops_collective), .barrier = why##_barrier, \
+		.broadcast = why##_broadcast, .alltoall = why##_alltoall, .allreduce = why##_allreduce, \
+		.allgather = why##_alltoall, .reduce_scatter = why##_allreduce, \
+		.reduce = why##_rooted_reduce, .scatter = why##_scatter, .gather = why##_scatter, \
+		.msg = why##_collective_msg, .barrier2 = why##_barrier2, \
+	}
+
 #endif

@@ -169,6 +169,7 @@ TAGGED_STUBS(queueless)
 RMA_STUBS(no)
 RMA_STUBS(idle)
 ATOMIC_STUBS(no)
+COLLECTIVE_STUBS(no)
 
 struct fi_ops_msg hd_fi_no_msg_ops = MSG_TABLE(no);
 struct fi_ops_msg hd_fi_idle_msg_ops = MSG_TABLE(idle);
@@ -179,59 +180,7 @@ struct fi_ops_tagged hd_fi_queueless_tagged_ops = TAGGED_TABLE(queueless);
 struct fi_ops_rma hd_fi_no_rma_ops = RMA_TABLE(no);
 struct fi_ops_rma hd_fi_idle_rma_ops = RMA_TABLE(idle);
 struct fi_ops_atomic hd_fi_no_atomic_ops = ATOMIC_TABLE(no);
-
-/* ---- no: collectives ----------------------------------------------------------------------------------- */
-
-static ssize_t no_barrier(struct fid_ep *ep, fi_addr_t coll, void *context)
-{
-	return no();
-}
-
-static ssize_t no_broadcast(struct fid_ep *ep, void *buf, size_t count, void *desc, fi_addr_t coll,
-			    fi_addr_t root, enum fi_datatype datatype, uint64_t flags, void *context)
-{
-	return no();
-}
-
-static ssize_t no_alltoall(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
-			   void *result_desc, fi_addr_t coll, enum fi_datatype datatype, uint64_t flags,
-			   void *context)
-{
-	return no();
-}
-
-static ssize_t no_allreduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
-			    void *result_desc, fi_addr_t coll, enum fi_datatype datatype, enum fi_op op,
-			    uint64_t flags, void *context)
-{
-	return no();
-}
-
-static ssize_t no_reduce(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
-			 void *result_desc, fi_addr_t coll, fi_addr_t root, enum fi_datatype datatype,
-			 enum fi_op op, uint64_t flags, void *context)
-{
-	return no();
-}
-
-static ssize_t no_scatter(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
-			  void *result_desc, fi_addr_t coll, fi_addr_t root, enum fi_datatype datatype,
-			  uint64_t flags, void *context)
-{
-	return no();
-}
-
-static ssize_t no_collective_msg(struct fid_ep *ep, const struct fi_msg_collective *msg,
-				 struct fi_ioc *resultv, void **result_desc, size_t result_count,
-				 uint64_t flags)
-{
-	return no();
-}
-
-static ssize_t no_barrier2(struct fid_ep *ep, fi_addr_t coll, uint64_t flags, void *context)
-{
-	return no();
-}
+struct fi_ops_collective hd_fi_no_collective_ops = COLLECTIVE_TABLE(no);
 
 struct fi_ops_ep hd_fi_no_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
@@ -242,19 +191,4 @@ struct fi_ops_ep hd_fi_no_ep_ops = {
 	.rx_ctx = hd_fi_no_rx_ctx,
 	.rx_size_left = hd_fi_no_rx_size_left,
 	.tx_size_left = hd_fi_no_tx_size_left,
-};
-
-struct fi_ops_collective hd_fi_no_collective_ops = {
-	.size = sizeof(struct fi_ops_collective),
-	.barrier = no_barrier,
-	.broadcast = no_broadcast,
-	.alltoall = no_alltoall,
-	.allreduce = no_allreduce,
-	.allgather = no_alltoall,
-	.reduce_scatter = no_allreduce,
-	.reduce = no_reduce,
-	.scatter = no_scatter,
-	.gather = no_scatter,
-	.msg = no_collective_msg,
-	.barrier2 = no_barrier2,
 };

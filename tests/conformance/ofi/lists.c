@@ -21,7 +21,7 @@ extern const struct ct_case ct_inject[], ct_told[], ct_data[], ct_more[], ct_dir
 
 extern const struct ct_case ct_collect[], ct_desc[], ct_format[];
 
-extern const struct ct_case ct_words[];
+extern const struct ct_case ct_words[], ct_coll[], ct_coll_life[];
 
 extern const struct ct_case ct_srx[], ct_alias[], ct_sep[], ct_sav[];
 
@@ -36,5 +36,6 @@ const struct ct_case *const ct_lists[] = {
 	ct_atomic,    ct_conn,	 ct_mixed,	 ct_events,  ct_srx,	     ct_alias,	     ct_sep,
 	ct_sav,	      ct_order,	 ct_misuse,	 ct_share,   ct_auth,	     ct_inject,	     ct_told,
 	ct_data,      ct_more,	 ct_directed,	 ct_refused, ct_keyed_cases, ct_keyed_share, ct_cancel,
-	ct_collect,   ct_desc,	 ct_format,	 ct_words,   ct_answer,	     ct_rma_order,   NULL
+	ct_collect,   ct_desc,	 ct_format,	 ct_words,   ct_answer,	     ct_rma_order,   ct_coll,
+	ct_coll_life, NULL
 };

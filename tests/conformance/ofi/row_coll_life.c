@@ -328,6 +328,29 @@ static void waits_for_event(struct ct *ct)
 	party_close(&p);
 }
 
+/* Which event it is, without its entry. */
+static void event_alone(struct ct *ct)
+{
+	const double end = ct_deadline(ct);
+	const struct ct_want want = { 0 };
+	uint32_t code = 0;
+	struct party p;
+	ssize_t rc;
+
+	party_open(ct, &p, 2, &want);
+	party_call(&p, 0, NULL);
+	while ((rc = fi_eq_read(p.eq, &code, NULL, 0, 0)) == -FI_EAGAIN) {
+		ct_late(ct, end, "the group to be joined");
+		ct_pause();
+	}
+	CT_EQ(ct, rc, 0);
+	CT_EQ(ct, code, FI_JOIN_COMPLETE);
+	CT_EQ(ct, fi_eq_read(p.eq, &code, NULL, 0, 0), -FI_EAGAIN);
+	barrier_of(&p, 0);
+	party_leave(&p, 0);
+	party_close(&p);
+}
+
 /* Endpoints that have nothing else. */
 static void nothing_else(struct ct *ct)
 {
@@ -500,6 +523,7 @@ const struct ct_case ct_coll_life[] = {
 	{ "COLL", "by-group", CT_THREE(by_group) },
 	{ "COLL", "waits-for-event", CT_THREE(waits_for_event), 0, 0 },
 	{ "COLL", "waits-for-event-one-thread", CT_THREE(waits_for_event), 0, 1 },
+	{ "COLL", "event-alone", CT_TWO(event_alone) },
 	{ "COLL", "nothing-else", CT_THREE(nothing_else) },
 	{ "COLL", "left-early", CT_THREE(left_early) },
 	{ "COLL", "leave-at-once", CT_THREE(leave_at_once) },

@@ -5,23 +5,15 @@
  * the processor's time of a few against that of a hundred times as many. `--figures` prints the times of 10, 1,000 and 100,000 (bench/strangers).
  */
 #include "attack/attack.h"
+#include "cpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define FEW 200
 #define MANY (FEW * 100)
 #define AT_MOST 600 /* times what few cost; were each to look at all others it would be 10,000 */
-
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* Frames are said many at a time, so that what is measured is not the stranger's own calls. */
 static struct {

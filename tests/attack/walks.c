@@ -5,6 +5,7 @@
  * of what the engine does then, with a few bystanders and with many. `--figures` prints that for 10, 1,000 and 100,000 (bench/strangers).
  */
 #include "attack/attack.h"
+#include "cpu.h"
 #include "engine/cm/conn.h"
 #include "engine/qp/qp.h"
 #include "engine/qp/respq.h"
@@ -17,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define FEW 10
 #define MANY 10000
@@ -43,14 +43,6 @@ struct scene {
 #define ENDED 5
 #define ASKS 6
 #define READ_BYTES 8192 /* more than what is answered at once */
-
-static uint64_t walks_cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* Endpoints of ours that have accepted, each a caller of a node that is not the stranger's. */
 static void bystanders_come(struct scene *sc, uint32_t count)
@@ -292,11 +284,11 @@ static double cost_of(struct scene *sc, size_t row)
 	uint64_t least = UINT64_MAX;
 
 	for (int i = 0; i < 3; i++) {
-		uint64_t from = walks_cpu_ns();
+		uint64_t from = cpu_ns();
 
 		for (int n = 0; n < ROUNDS; n++)
 			rows[row].does(sc);
-		from = walks_cpu_ns() - from;
+		from = cpu_ns() - from;
 		least = from < least ? from : least;
 	}
 	return (double)least / ROUNDS;

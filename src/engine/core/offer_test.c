@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* A program that polls in vain offers its processor, and learns what becomes of that. Times are compared with others of the same run. */
+#include "cpu.h"
 #include "engine/test/test_pair.h"
 
 #include <pthread.h>
@@ -12,7 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TRIES 3 /* the machine may be busy: the shortest of what a few threads see counts */
@@ -172,14 +172,6 @@ static void one_processor(void)
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * HD_NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 /* Without a library: each spins until it is its turn. */
 static void bare_trips(int who)
 {
@@ -209,9 +201,9 @@ static uint64_t least_trip(struct side *s, int who)
 	uint64_t begin, took, least = UINT64_MAX;
 
 	for (int round = 0; round < ROUNDS; round++) {
-		begin = cpu_ns();
+		begin = cpu_ns_all();
 		trips(s, !who && !round);
-		took = (cpu_ns() - begin) / TRIPS;
+		took = (cpu_ns_all() - begin) / TRIPS;
 		least = took < least ? took : least;
 	}
 	return least;
@@ -237,9 +229,9 @@ static void both_ends(int who, uint64_t *trip, uint64_t *bare)
 	if (!who)
 		while (!side_poll(&s))
 			;
-	begin = cpu_ns();
+	begin = cpu_ns_all();
 	bare_trips(who);
-	*bare = (cpu_ns() - begin) / BARE_TRIPS;
+	*bare = (cpu_ns_all() - begin) / BARE_TRIPS;
 	side_close(&s);
 }
 

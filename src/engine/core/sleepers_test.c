@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Threads that sleep, whom nothing may be kept from: a message, a signal, credit, a counter. */
 #include "asleep.h"
+#include "cpu.h"
 #include "engine/test/test_pair.h"
 #include "engine/test/test_worker.h"
 
@@ -9,16 +10,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-static uint64_t thread_cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * HD_NS_PER_S + (uint64_t)t.tv_nsec;
-}
 
 /* ---- automatic progress ------------------------------------------------------------------------------------------------------ */
 
@@ -40,7 +32,7 @@ static void *wait_once(void *arg)
 	struct worker *w = arg;
 
 	w->rc = worker_asleep(w);
-	w->cpu_ns = thread_cpu_ns();
+	w->cpu_ns = cpu_ns();
 	return NULL;
 }
 
@@ -137,7 +129,7 @@ static void *take_one(void *arg)
 	struct hd_cqe e;
 
 	w->wrong = !worker_await(w, &e);
-	w->cpu_ns = thread_cpu_ns();
+	w->cpu_ns = cpu_ns();
 	return NULL;
 }
 
@@ -263,10 +255,10 @@ static void a_signal_wakes_all_who_wait(void **state)
 		while (hd_cq_wait(p.b.cq, 1) == -ECANCELED)
 			;
 	}
-	uint64_t cpu = thread_cpu_ns();
+	uint64_t cpu = cpu_ns();
 
 	assert_int_equal(hd_cq_wait(p.b.cq, 200), -EAGAIN);
-	assert_in_range(thread_cpu_ns() - cpu, 0, 50 * HD_NS_PER_MS);
+	assert_in_range(cpu_ns() - cpu, 0, 50 * HD_NS_PER_MS);
 	side_close(&p.a);
 	side_close(&p.b);
 }
@@ -303,9 +295,9 @@ static void signals_at_any_moment_do_no_harm(void **state)
 	worker_finish(&w);
 	while (hd_cq_wait(cq, 1) == -ECANCELED)
 		;
-	cpu = thread_cpu_ns();
+	cpu = cpu_ns();
 	assert_int_equal(hd_cq_wait(cq, 200), -EAGAIN);
-	assert_in_range(thread_cpu_ns() - cpu, 0, 50 * HD_NS_PER_MS);
+	assert_in_range(cpu_ns() - cpu, 0, 50 * HD_NS_PER_MS);
 	hd_node_lock(p.b.node);
 	assert_int_equal(hd_cq_close(cq), 0);
 	hd_node_unlock(p.b.node);

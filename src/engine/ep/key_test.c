@@ -90,10 +90,8 @@ static int add_one(struct pair *p, struct hd_dest *to, uint32_t flags)
 					     .segs = &seg,
 					     .seg_count = 1,
 					     .flags = HD_SEND_COMPLETE | flags };
-	int rc;
+	int rc = pair_atomic_to(p, to, &args);
 
-	while ((rc = hd_atomic(p->a.ep, to, &args)) == -EAGAIN)
-		pair_settle(p, 1);
 	return (int)(rc ? hd_status_of(rc) : pair_next(p, &p->a).err);
 }
 

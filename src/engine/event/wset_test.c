@@ -4,6 +4,7 @@
  * Wait sets. A thread does not assert: it counts what went wrong. A wait that ends at its time-out was not woken, and is a lost one
  * even if there is something by then.
  */
+#include "cpu.h"
 #include "engine/test/test_pair.h"
 
 #include <errno.h>
@@ -104,14 +105,6 @@ static void *say_late(void *arg)
 		say(l->from);
 	}
 	return NULL;
-}
-
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * HD_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 static void wakes_for_each_of_several_nodes(void **state)

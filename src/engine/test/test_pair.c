@@ -118,17 +118,22 @@ void pair_close(struct pair *p)
 	unsetenv("HEDDLE_TRANSPORT");
 }
 
-int pair_atomic(struct pair *p, const struct hd_atomic_args *args)
+int pair_atomic_to(struct pair *p, struct hd_dest *to, const struct hd_atomic_args *args)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;
 	int rc;
 
-	while ((rc = hd_atomic(p->a.ep, p->a.to, args)) == -EAGAIN) {
+	while ((rc = hd_atomic(p->a.ep, to, args)) == -EAGAIN) {
 		hd_node_poll(p->a.node);
 		hd_node_poll(p->b.node);
 		assert_true(hd_now_ns() < end);
 	}
 	return rc;
+}
+
+int pair_atomic(struct pair *p, const struct hd_atomic_args *args)
+{
+	return pair_atomic_to(p, p->a.to, args);
 }
 
 struct hd_cqe pair_next(struct pair *p, struct side *s)

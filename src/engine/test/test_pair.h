@@ -82,8 +82,11 @@ void side_post(struct side *s, void *buf, size_t len, uint64_t tag, uint64_t ign
 	       const struct hd_dest *src, void *ctx);
 void pair_push(struct pair *p, struct side *s, const void *buf, size_t len, uint64_t tag, uint32_t flags);
 
-/* pair_atomic: an atomic operation of a, with progress until there is room: 0, or what it was refused with. */
+/*
+ * pair_atomic: an atomic operation of a, with progress until there is room: 0, or what it was refused with. pair_atomic_to: to whom it says.
+ */
 int pair_atomic(struct pair *p, const struct hd_atomic_args *args);
+int pair_atomic_to(struct pair *p, struct hd_dest *to, const struct hd_atomic_args *args);
 
 /* test_fill, test_check: a pattern that differs by seed and place. */
 void test_fill(unsigned char *at, size_t len, unsigned seed);

@@ -107,10 +107,9 @@ static int start_poll(struct ibv_cq_ex *pub, struct ibv_poll_cq_attr *attr)
 
 	if (attr && attr->comp_mask)
 		return EINVAL;
-	if (!cq->unlocked)
-		pthread_mutex_lock(&cq->polling);
+	pthread_mutex_lock(&cq->polling);
 	rc = next_poll(pub);
-	if (rc && !cq->unlocked)
+	if (rc)
 		pthread_mutex_unlock(&cq->polling);
 	return rc;
 }
@@ -119,8 +118,7 @@ static void end_poll(struct ibv_cq_ex *pub)
 {
 	struct hv_cq *cq = hv_cq_of_ex(pub);
 
-	if (!cq->unlocked)
-		pthread_mutex_unlock(&cq->polling);
+	pthread_mutex_unlock(&cq->polling);
 }
 
 #define READ(type, name, value) \

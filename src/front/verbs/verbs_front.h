@@ -382,9 +382,8 @@ struct hv_cq {
 	int users;	      /* queue pairs and the like: under the lock */
 	struct hv_pd *parent; /* a parent domain that it was made with; may be NULL */
 	uint64_t wc_flags;    /* of ibv_create_cq_ex */
-	bool unlocked;	      /* IBV_CREATE_CQ_ATTR_SINGLE_THREADED */
 	/* poll.c: between ibv_start_poll and ibv_end_poll */
-	pthread_mutex_t polling; /* held there, unless `unlocked` */
+	pthread_mutex_t polling; /* held there */
 	struct ibv_wc wc;
 	uint64_t taken, taken_wall; /* when it was first asked, ns of either clock; 0: not yet */
 };

@@ -337,8 +337,8 @@ static void sends_uc(struct ct *ct)
 	rdma_destroy_ep(id);
 }
 
-const struct ct_case vt_cm_xrc[] = { { "CM", "xrc", { receives, sends }, .arg = RDMA_PS_IB },
-				     { "CM", "xrc endpoints of RDMA_PS_TCP", { receives, sends } },
-				     { "CM", "xrc over ids of RDMA_PS_TCP", { takes_over, hands_over } },
-				     { "CM", "uc", { receives_uc, sends_uc }, .arg = RDMA_PS_IB },
-				     { NULL } };
+const struct ct_case vt_cm_types[] = { { "CM", "xrc", { receives, sends }, .arg = RDMA_PS_IB },
+				       { "CM", "xrc endpoints of RDMA_PS_TCP", { receives, sends } },
+				       { "CM", "xrc over ids of RDMA_PS_TCP", { takes_over, hands_over } },
+				       { "CM", "uc", { receives_uc, sends_uc }, .arg = RDMA_PS_IB },
+				       { NULL } };

@@ -111,7 +111,8 @@ static void in_vain(struct ct *ct)
 	DT_OK(ct, call(&p.a, &p.b, q, 500000, 0, NULL));
 	cr = dt_request(&p.b);
 	dt_conn(&p.a, p.a.ep, DAT_CONNECTION_EVENT_TIMED_OUT);
-	dt_sleep(50);
+	dt_sleep(
+		50); /* nothing tells who is called that the caller has given up, but what comes of the acceptance */
 	DT_OK(ct, dat_cr_accept(cr, p.b.ep, 0, NULL));
 	dt_conn(&p.b, p.b.ep, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	CT_EQ(ct, dt_state(&p.b, p.b.ep), DAT_EP_STATE_DISCONNECTED);

@@ -134,7 +134,7 @@ static void waited(struct ct *ct)
 	DT_OK(ct, dat_ep_set_watermark(p.b.ep, 2, INFINITE));
 	for (int i = 0; i < 3; i++)
 		dt_send(&p.a, p.a.ep, 0, 8, 7, DAT_COMPLETION_DEFAULT_FLAG);
-	dt_sleep(20);
+	dt_sleep(20); /* they come, with no buffer that would tell */
 	for (uint64_t i = 0; i < 3; i++)
 		dt_srq_recv(&p.b, 64 * i, 64, i);
 	for (uint64_t i = 0; i < 3; i++)

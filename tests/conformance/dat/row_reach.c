@@ -208,7 +208,7 @@ static void caller_dies(struct ct *ct)
 		cr[i] = dt_request(&d);
 	dt_recv(&d, d.ep, 0, 8, 3);
 	ct_sync(ct, NULL);
-	dt_sleep(50);
+	dt_sleep(50); /* nothing tells of a caller that has died but what comes of the answer */
 	DT_OK(ct, dat_cr_reject(cr[0], 0, NULL));
 	DT_OK(ct, dat_cr_accept(cr[1], d.ep, 0, NULL));
 	dt_conn(&d, d.ep, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);

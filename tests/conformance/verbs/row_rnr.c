@@ -89,7 +89,7 @@ static void in_time(struct ct *ct)
 	ct_sync(ct, NULL);
 	if (ct->rank) {
 		ct_sync(ct, &e);
-		usleep(50000);
+		usleep(50000); /* the sender has been told that there is no receive, and has not told its program */
 		vt_recv(&e, 0, 8, 1);
 		vt_done(&e, 1, NULL);
 	} else {

@@ -324,7 +324,7 @@ static void shut_listener(struct ct *ct)
 	if (!ct->rank) {
 		CMT_OK(ct, rshutdown(r.listener, SHUT_WR));
 		CT_EQ(ct, pthread_create(&waits, NULL, accepts, &r), 0);
-		usleep(20000); /* it waits by now, or will not have to */
+		ct_let_others_sleep(); /* it waits by now, or will not have to */
 		CMT_OK(ct, rshutdown(r.listener, SHUT_RD));
 		CT_EQ(ct, pthread_join(waits, &err), 0);
 		CT_EQ(ct, (intptr_t)err, EINVAL);

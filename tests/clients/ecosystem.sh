@@ -244,44 +244,44 @@ for t in "${transports[@]}"; do
 	mpi_on "$t" rc_v heddle0 2 100
 	mpi_openib "$t" heddle0 2 100
 	[ -z "$address" ] || fabric "$t" verbs msg 10
-	iser "$t"
+	one_at_a_time iser iser "$t"
 	[ "$fast" = no ] || continue
-	for d in heddle0 heddle1; do
-		for tls in rc_v ud_v; do
-			for test in tag_lat tag_bw tag_sync_lat ucp_put_lat ucp_put_bw ucp_get stream_lat stream_bw ucp_am_lat ucp_am_bw; do
-				ucx "$t" $tls $d 300 $test -s 64
-			done
-			for test in add fadd swap cswap; do
-				ucx "$t" $tls $d 200 ucp_$test -s 8
-			done
-			ucx "$t" $tls $d 30 tag_lat -s 100000
-			ucx "$t" $tls $d 20 ucp_am_lat -s 1000000
-			ucx "$t" $tls $d 200 tag_lat -s 64 -E sleep
-			ucx "$t" $tls $d 30 tag_lat -s 3000,5000,70000 -D iov,contig
-			ucx "$t" $tls $d 30 tag_bw -s 300000 -T 2 -M multi
-			ucx "$t" $tls $d 20 tag_bw -s 10000000 -e
-			ucx "$t" $tls $d 200 tag_lat -s 100 -U
-			shmems "$t" $tls $d 3
+	# Each test over each kind of transport of UCX's, each of these over each device and each of ours, and each device over both: a device has one
+	# kind over shared memory, and the other over TCP.
+	for kind in rc ud; do
+		if [ $kind-"$t" = rc-tcp ] || [ $kind-"$t" = ud-shm ]; then d=heddle1; else d=heddle0; fi
+		tls=${kind}_v
+		for test in tag_lat tag_bw tag_sync_lat ucp_put_lat ucp_put_bw ucp_get stream_lat stream_bw ucp_am_lat ucp_am_bw; do
+			ucx "$t" $tls $d 300 $test -s 64
 		done
-		for tl in rc_verbs ud_verbs; do
-			for test in "am_lat -s 32 -D short" "am_lat -s 64 -D bcopy" "am_bw -s 4000 -D zcopy" "am_lat -s 32 -A signal"; do
-				# shellcheck disable=SC2086
-				uct "$t" $tl $d $test
-			done
+		for test in add fadd swap cswap; do
+			ucx "$t" $tls $d 200 ucp_$test -s 8
 		done
+		ucx "$t" $tls $d 30 tag_lat -s 100000
+		ucx "$t" $tls $d 20 ucp_am_lat -s 1000000
+		ucx "$t" $tls $d 200 tag_lat -s 64 -E sleep
+		ucx "$t" $tls $d 30 tag_lat -s 3000,5000,70000 -D iov,contig
+		ucx "$t" $tls $d 30 tag_bw -s 300000 -T 2 -M multi
+		ucx "$t" $tls $d 20 tag_bw -s 10000000 -e
+		ucx "$t" $tls $d 200 tag_lat -s 100 -U
+		shmems "$t" $tls $d 3
+		for test in "am_lat -s 32 -D short" "am_lat -s 64 -D bcopy" "am_bw -s 4000 -D zcopy" "am_lat -s 32 -A signal"; do
+			# shellcheck disable=SC2086
+			uct "$t" ${kind}_verbs $d $test
+		done
+		mpi_on "$t" $tls $d 4 300
+		[ $kind = rc ] || continue
 		for test in "put_lat -s 8 -D short" "put_bw -s 8000 -D bcopy" "put_bw -s 1000000 -D zcopy" "get -s 8000 -D bcopy" \
 			"get -s 1000000 -D zcopy" "add_lat -s 8" "add_mr -s 8" "fadd -s 8" "cswap -s 8"; do
 			# shellcheck disable=SC2086
 			uct "$t" rc_verbs $d $test
 		done
-		mpi_on "$t" rc_v $d 4 1000
-		mpi_on "$t" ud_v $d 4 300
 		mpich "$t" rc_v $d 3
 		pyverbs "$t" $d
 	done
 	# one message over both devices
 	ucx "$t" rc_v heddle0:1,heddle1 30 tag_bw -s 10000000
-	rpmas "$t"
+	one_at_a_time rpma rpmas "$t"
 	mpi_openib "$t" heddle0 4 1000
 	if [ -n "$address" ]; then
 		fabric "$t" verbs dgram 20

@@ -98,8 +98,8 @@ for t in "${transports[@]}"; do
 	type=dgram
 	run "fi_pingpong dgram -c $t" "$t" 127.0.0.1 -S all -c
 	type=rdm
-	iterations=500 seconds=900 # each of 25,500 exchanges may have to wait for a processor
-	run "fi_pingpong 500 iterations $t" "$t" 127.0.0.1 -S all -m tagged
+	iterations=100 seconds=900 # more than there are places; each of 4,600 exchanges may have to wait for a processor
+	run "fi_pingpong 100 iterations $t" "$t" 127.0.0.1 -S all -m tagged
 	iterations=10 seconds=120
 done
 finish

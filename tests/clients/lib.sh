@@ -124,6 +124,17 @@ free_port() {
 	port_last=$p
 }
 
+# one_at_a_time NAME command…: a command whose names or ports are fixed on a host waits for that of another script
+one_at_a_time() {
+	local status
+	exec 8>"${TMPDIR:-/tmp}/heddle-$1-clients.lock"
+	flock -w 600 8
+	"${@:2}" 8>&-
+	status=$?
+	exec 8>&-
+	return $status
+}
+
 # wait_listen PORT PID: until somebody listens there, while the process lives
 wait_listen() {
 	local port=$1 pid=$2 i

@@ -9,7 +9,7 @@
 #	computes PID       until it has used a fifth of a second of a processor
 
 # shellcheck disable=SC2034 # for those who source this
-port=7000    # counts up, so that a server that hangs is nobody else's
+port=7000    # counts up, so that a server that hangs is nobody else's; scripts that run at the same time begin elsewhere
 space=106    # RDMA_PS_TCP; datagrams: 111
 where0=(env) # where the server runs
 

@@ -70,7 +70,6 @@ hosts 'iters in' ibv_rc_pingpong -c -e -n 200
 hosts "$figures" ib_write_bw -d heddle1 -x 0 -n 200
 if [ "$fast" = no ]; then
 	for kind in rc uc ud srq; do
-		hosts 'iters in' ibv_${kind}_pingpong -n 200
 		hosts 'iters in' ibv_${kind}_pingpong -c -n 200
 		hosts 'iters in' ibv_${kind}_pingpong -e -n 200
 	done

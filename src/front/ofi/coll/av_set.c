@@ -39,7 +39,13 @@ static int two_of(struct fid_av_set *dst, const struct fid_av_set *src, struct h
 		       : hd_fi_no(FI_EINVAL, "a call for two sets that are not both of one address vector");
 }
 
-static int set_union(struct fid_av_set *dst, const struct fid_av_set *src)
+enum set_change {
+	SET_ADD,  /* those of the other as well */
+	SET_KEEP, /* only those of the other */
+	SET_DROP, /* none of the other */
+};
+
+static int set_by(struct fid_av_set *dst, const struct fid_av_set *src, enum set_change how)
 {
 	const struct hd_fi_av_set *with;
 	struct hd_fi_av_set *set;
@@ -48,33 +54,27 @@ static int set_union(struct fid_av_set *dst, const struct fid_av_set *src)
 	if (rc)
 		return rc;
 	hd_fi_lock(set->av->domain);
-	rc = hd_fi_addrs_union(&set->members, &with->members);
+	if (how == SET_ADD)
+		rc = hd_fi_addrs_union(&set->members, &with->members);
+	else
+		hd_fi_addrs_keep(&set->members, &with->members, how == SET_KEEP);
 	hd_fi_unlock(set->av->domain);
 	return rc;
 }
 
-static int set_keep(struct fid_av_set *dst, const struct fid_av_set *src, bool inside)
+static int set_union(struct fid_av_set *dst, const struct fid_av_set *src)
 {
-	const struct hd_fi_av_set *with;
-	struct hd_fi_av_set *set;
-	int rc = two_of(dst, src, &set, &with);
-
-	if (rc)
-		return rc;
-	hd_fi_lock(set->av->domain);
-	hd_fi_addrs_keep(&set->members, &with->members, inside);
-	hd_fi_unlock(set->av->domain);
-	return 0;
+	return set_by(dst, src, SET_ADD);
 }
 
 static int set_intersect(struct fid_av_set *dst, const struct fid_av_set *src)
 {
-	return set_keep(dst, src, true);
+	return set_by(dst, src, SET_KEEP);
 }
 
 static int set_diff(struct fid_av_set *dst, const struct fid_av_set *src)
 {
-	return set_keep(dst, src, false);
+	return set_by(dst, src, SET_DROP);
 }
 
 static int set_insert(struct fid_av_set *fid, fi_addr_t addr)

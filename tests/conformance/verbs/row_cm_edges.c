@@ -128,6 +128,7 @@ static void twice(struct ct *ct)
 		CMT_ERR(ct, rdma_disconnect(c.listener), EINVAL);
 		CMT_ERR(ct, rdma_notify(c.id, IBV_EVENT_COMM_EST), EISCONN);
 		CMT_ERR(ct, rdma_notify(c.id, IBV_EVENT_QP_FATAL), EINVAL);
+		CMT_OK(ct, rdma_notify(c.id, IBV_EVENT_PATH_MIG));
 	}
 	ct_sync(ct, NULL);
 	if (ct->rank) {

@@ -226,6 +226,7 @@ static void wrong_states(struct ct *ct)
 	CMT_ERR(ct, rdma_establish(c.id), EINVAL);
 	CMT_ERR(ct, rdma_get_request(c.id, &got), EINVAL);
 	CMT_ERR(ct, rdma_notify(c.id, IBV_EVENT_COMM_EST), EINVAL);
+	CMT_ERR(ct, rdma_notify(c.id, IBV_EVENT_PATH_MIG), EINVAL);
 	CMT_ERR(ct, rdma_create_qp(c.id, NULL, &attr), EINVAL);
 	CMT_ERR(ct, rdma_init_qp_attr(c.id, &qa, &mask), EINVAL);
 	CMT_OK(ct, rdma_resolve_addr(c.id, NULL, cmt_at(&c), 100));

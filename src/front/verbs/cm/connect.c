@@ -259,8 +259,11 @@ HV_PUBLIC int rdma_notify(struct rdma_cm_id *pub, enum ibv_event_type event)
 	struct hv_id *id = hv_id_of(pub);
 	int rc;
 
-	if (!pub || event != IBV_EVENT_COMM_EST)
+	if (!pub || (event != IBV_EVENT_COMM_EST && event != IBV_EVENT_PATH_MIG))
 		return hv_cm_ret(-EINVAL);
+	if (event ==
+	    IBV_EVENT_PATH_MIG) /* the kernel's CM turns its own paths; ours are the queue pair's, which has */
+		return hv_cm_ret(id->state == HV_ID_CONNECTED ? 0 : -EINVAL);
 	if (id->state == HV_ID_CONNECTED)
 		return hv_cm_ret(-EISCONN);
 	if (id->state != HV_ID_ACCEPTED)

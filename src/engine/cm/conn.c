@@ -320,7 +320,8 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 		hd_link_down(link, -EPROTO, "malformed end of a connection");
 		return -EPROTO;
 	}
-	memcpy(why.data, payload, len);
+	if (len)
+		memcpy(why.data, payload, len);
 	if (ep && ep->service)
 		hd_request_withdrawn(link->peer, ep->service, pkt->src, pkt->op);
 	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && conn_is_of(c, link->peer)) {

@@ -319,11 +319,11 @@ static void counts_are_answered(void **state)
 static void contexts_carry_what_is_theirs(void **state)
 {
 	const uint64_t tx = FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | FI_READ | FI_WRITE | FI_SEND |
-			    FI_TRIGGER | FI_FENCE | FI_MULTICAST | FI_NAMED_RX_CTX;
+			    FI_TRIGGER | FI_FENCE | FI_MULTICAST | FI_NAMED_RX_CTX | FI_COLLECTIVE;
 	const uint64_t rx = FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE |
 			    FI_RECV | FI_TRIGGER | FI_DIRECTED_RECV | FI_VARIABLE_MSG | FI_MULTI_RECV |
 			    FI_SOURCE | FI_RMA_EVENT | FI_SOURCE_ERR | FI_TAGGED_DIRECTED_RECV |
-			    FI_EXACT_DIRECTED_RECV;
+			    FI_EXACT_DIRECTED_RECV | FI_COLLECTIVE;
 	struct fi_info *hints = fi_allocinfo(), *info;
 
 	for (size_t i = 0; i < hd_fi_offer_count; i++)

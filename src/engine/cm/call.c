@@ -216,7 +216,8 @@ int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void 
 
 	if (len > sizeof(priv.data) || !pkt->imm || pkt->imm > 4095)
 		return malformed(link, "malformed rejection");
-	memcpy(priv.data, payload, len);
+	if (len)
+		memcpy(priv.data, payload, len);
 	if (c && pkt->imm != ENOENT) {
 		c->heard = true;
 		hd_conn_fail(c, (int)pkt->imm, &priv);

@@ -83,8 +83,8 @@ static void regions(struct ct *ct)
 
 		VT_OK(ct, ibv_post_recv(e.qp, &wr, &bad));
 	}
+	ct_fill(e.buf, 64, (uint64_t)ct->rank); /* before a message may come */
 	ct_sync(ct, &e);
-	ct_fill(e.buf, 64, (uint64_t)ct->rank);
 	if (!ct->rank)
 		vt_send(&e, 0, 64, 2);
 	vt_next(&e, ct->rank ? 1 : 2, IBV_WC_SUCCESS);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Sleeping in epoll, and being woken. */
+#include "base/clock.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -99,6 +101,32 @@ void suite_a_sleeper_is_woken(void **state)
 	turns_of(w.node[0]);
 	wakes_up(w.node[1], "the end of a link");
 	world_until(&w, 20, end_gone, extra.b);
+	world_close(&w);
+}
+
+/*
+ * One thread sleeps, and another one's turn is what sees that the link has come to its end: the descriptor tells that no more, so whatever is
+ * left to do is for the sleeper, who has to be woken.
+ */
+void suite_an_end_that_another_sees(void **state)
+{
+	struct epoll_event event;
+	struct world w;
+	struct pair p;
+
+	world_open(&w, *state, 2);
+	p = world_pair(&w, 0, 1);
+	lay_to_sleep(&w, w.node[1]);
+	rig_end_close(p.a, -ECONNABORTED);
+	turns_of(w.node[0]);
+	for (uint64_t end = hd_deadline_ns(WAKE_MS); !p.b->was_down;) {
+		if (hd_now_ns() > end)
+			fail_msg("the end of the link is not seen");
+		if (epoll_wait(w.node[1]->epoll_fd, &event, 1, 1) != 1 && rig_arm(w.node[1]))
+			fail_msg("the sleeper does not know of it");
+		rig_poll(w.node[1]);
+	}
+	rig_disarm(w.node[1]);
 	world_close(&w);
 }
 

@@ -127,6 +127,7 @@ void hd_shm_link_end(struct hd_shm_link *l, int err, const char *why)
 	l->attention = true;
 	hd_shm_hang_up(l);
 	hd_shm_heat(l);
+	hd_node_stir(l->base.node); /* no descriptor tells whoever sleeps of what is left to deliver */
 }
 
 void hd_shm_link_fail(struct hd_shm_link *l, int err, const char *why)

@@ -439,6 +439,8 @@ static const struct test {
 	TEST(suite_a_sleeper_is_woken, NEED_TWO | ONE_THREAD),
 	TEST(suite_arming_sees_what_is_there, NEED_TWO | ONE_THREAD),
 	TEST(suite_an_end_that_another_sees, NEED_TWO | ONE_THREAD),
+	TEST(suite_credit_is_given_while_one_sleeps, NEED_TWO | ONE_THREAD),
+	TEST(suite_no_room_while_one_sleeps, NEED_TWO | ONE_THREAD),
 	TEST(suite_nobody_wakes_who_polls, NEED_TWO),
 	TEST(suite_no_wake_is_lost, NEED_TWO | OWN_THREADS),
 	TEST(suite_another_process, NEED_TWO | ONE_THREAD),

@@ -130,6 +130,50 @@ void suite_an_end_that_another_sees(void **state)
 	world_close(&w);
 }
 
+/* One thread sleeps, and another one gives credit, and makes no turn after that: the other end has it all the same. */
+void suite_credit_is_given_while_one_sleeps(void **state)
+{
+	struct world w;
+	struct pair p;
+
+	world_open(&w, *state, 2);
+	p = world_pair(&w, 0, 1);
+	lay_to_sleep(&w, w.node[0]);
+	p.a->grant_out += 17;
+	p.a->grant_sent = p.a->grant_out;
+	p.a->link->ops->grant(p.a->link, p.a->grant_out);
+	for (uint64_t end = hd_deadline_ns(WAKE_MS); p.b->grant_in != p.a->grant_out;) {
+		if (hd_now_ns() > end)
+			fail_msg("the credit does not come");
+		rig_poll(w.node[1]);
+	}
+	rig_disarm(w.node[0]);
+	world_close(&w);
+}
+
+/*
+ * One thread sleeps, and another one finds no room, in a call: the other end may have made some just before it was asked to tell, so the sleeper has to
+ * look once more, which he does when he arms.
+ */
+void suite_no_room_while_one_sleeps(void **state)
+{
+	struct epoll_event event;
+	struct world w;
+	struct pair p;
+
+	world_open(&w, *state, 2);
+	p = world_pair(&w, 0, 1);
+	lay_to_sleep(&w, w.node[0]);
+	p.a->plan = (struct rig_plan){ .packets = UINT64_MAX, .least = 8, .most = 8, .how = RIG_SEND };
+	rig_pump(p.a);
+	assert_true(p.a->again > 0);
+	p.a->plan.packets = 0;
+	assert_int_equal(epoll_wait(w.node[0]->epoll_fd, &event, 1, 0), 1);
+	rig_disarm(w.node[0]);
+	world_until(&w, 20, pair_quiet, &p);
+	world_close(&w);
+}
+
 /* A packet that came before: either arm() says so, or the descriptors do. */
 void suite_arming_sees_what_is_there(void **state)
 {

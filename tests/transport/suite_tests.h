@@ -34,6 +34,8 @@ void suite_many_links_from_one_node(void **state);
 void suite_a_sleeper_is_woken(void **state);
 void suite_arming_sees_what_is_there(void **state);
 void suite_an_end_that_another_sees(void **state);
+void suite_credit_is_given_while_one_sleeps(void **state);
+void suite_no_room_while_one_sleeps(void **state);
 void suite_nobody_wakes_who_polls(void **state);
 void suite_no_wake_is_lost(void **state);
 

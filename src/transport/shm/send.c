@@ -6,8 +6,11 @@
 /* The ring is full: the consumer shall wake us when it has made room, if we go to sleep over it. */
 static int starve(struct hd_shm_link *l)
 {
-	if (!l->starved)
+	if (!l->starved) {
 		atomic_store_explicit(&l->own->starved, 1, memory_order_relaxed);
+		hd_node_stir(
+			l->base.node); /* room may have been made since: who sleeps looks, behind a barrier */
+	}
 	l->starved = true;
 	return -EAGAIN;
 }

@@ -163,14 +163,17 @@ static void tcp_link_close(struct hd_link *link)
 		hd_tcp_link_free(l);
 }
 
-/* It leaves with the next frame, or alone, soon (hd_tcp_tx_grant). */
+/* It leaves with the next frame, or alone, soon (hd_tcp_tx_grant); at once where the next turn may be a sleeper's, who knows nothing of it. */
 static void tcp_link_grant(struct hd_link *link, uint32_t limit)
 {
 	struct hd_tcp_link *l = tcp_link(link);
 
 	l->tx.grant = limit;
-	if (l->state == HD_TCP_UP && !link->down)
-		hd_tcp_link_heat(l);
+	if (l->state != HD_TCP_UP || link->down)
+		return;
+	hd_tcp_link_heat(l);
+	if (tcp_port_of(l)->armed)
+		hd_tcp_tx_grant(l, true);
 }
 
 static uint32_t tcp_link_granted(struct hd_link *link)

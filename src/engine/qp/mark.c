@@ -37,6 +37,13 @@ void hd_ep_set_mark(struct hd_ep *ep, const struct hd_ep_mark *mark)
 		return;
 	LIST_INSERT_HEAD(&hd_qps(node)->marked, p, marked);
 	hd_work_due(node, HD_WORK_MARKS);
+	hd_marks_stir(node);
+}
+
+void hd_marks_stir(struct hd_node *node)
+{
+	if (!LIST_EMPTY(&hd_qps(node)->marked))
+		hd_node_stir(node);
 }
 
 /* Telling of one may change any of them: so from the beginning each time. */

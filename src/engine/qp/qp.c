@@ -186,6 +186,7 @@ void hd_ep_fail(struct hd_ep *ep)
 		p->life.status = HD_S_CANCELLED;
 	hd_epoch_no_more(p);
 	qp_flush(p);
+	hd_marks_stir(ep->node);
 	hd_qp_check(p);
 }
 

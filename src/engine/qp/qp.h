@@ -719,7 +719,11 @@ void hd_path_bound(struct hd_qp *p);
 bool hd_path_lost(struct hd_qp *p);
 void hd_path_run(struct hd_qp *p);
 
-/* hd_marks_look (mark.c): tell those whose mark has been passed: the work phase of a turn. Returns how many were told. */
+/*
+ * mark.c. hd_marks_look: tell those whose mark has been passed: the work phase of a turn. Returns how many were told. hd_marks_stir: receives have been
+ * taken in a call, which perhaps no turn follows.
+ */
 int hd_marks_look(struct hd_node *node);
+void hd_marks_stir(struct hd_node *node);
 
 #endif

@@ -284,6 +284,7 @@ void hd_respq_posted(struct hd_rq_waiter *w)
 
 	hd_respq_resume(p);
 	hd_resp_ack(p);
+	hd_marks_stir(p->ep->node);
 }
 
 void hd_respqs_ended(struct hd_peer *peer, enum hd_status status)

@@ -141,10 +141,11 @@ void hd_timer_fd_set(struct hd_node *node)
 
 static void timer_fd_fired(struct hd_watch *watch, uint32_t events)
 {
+	struct hd_node *node = hd_node_of(watch, struct hd_core, timer_watch);
 	uint64_t n;
 
-	if (read(watch->fd, &n, sizeof(n)) < 0)
-		return; /* another thread has read it */
+	if (read(watch->fd, &n, sizeof(n)) > 0) /* or another thread has read it */
+		hd_core(node)->timer_fd_set = false;
 }
 
 /* ---- a turn ------------------------------------------------------------------------------------------------------------------------ */
@@ -211,11 +212,16 @@ static __attribute__((noinline)) int work_run(struct hd_node *node)
 
 static __attribute__((noinline)) int slow_run(struct hd_node *node)
 {
+	bool set = hd_core(node)->timer_fd_set;
 	int n;
 
 	hd_core(node)->slow_due = hd_ticks() + hd_core(node)->slow_step;
 	n = watches_run(node);
-	return n + timers_run(node);
+	n += timers_run(node);
+	if (hd_unlikely(set && !hd_core(node)->timer_fd_set && hd_core(node)->arms))
+		hd_timer_fd_set(
+			node); /* who sleeps may not have seen that it was readable, and waits for the next one */
+	return n;
 }
 
 /* Every eighth turn. Peers see by the count that we poll; a relaxed store, for it is no more than a hint. */

@@ -75,6 +75,7 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 		       hd_addr_text((void *)&link->where, text, sizeof(text)), link_why(err, why));
 	TAILQ_INSERT_TAIL(&hd_links(link->node)->fallen, link, fallen);
 	hd_work_due(link->node, HD_WORK_REAP);
+	hd_node_stir(link->node); /* it may be a call that has found out, and no turn */
 }
 
 static void link_take_apart(struct hd_link *link)

@@ -335,6 +335,8 @@ static void list_enter(struct hd_op *op)
 	TAILQ_INSERT_TAIL(&op->t.pending.peer->direct_ops, op, entry);
 	hd_op_fences(op);
 	hd_peer_busy(op->t.pending.peer);
+	hd_node_stir(
+		op->t.ep->node); /* what else is queued for the peer may wait for credit, which this does not need */
 }
 
 /* Leave the list for packets. 0: they are on their way; negative: not yet, and it stands where it stood. */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * What one thread leaves undone while another sleeps armed: the sleeper is told, for the one who left it may not come back. Here the sleeper is the
+ * test, which looks at the node's epoll set.
+ */
+#include "asleep.h"
+#include "engine/event/event.h"
+#include "engine/test/test_qp.h"
+#include "engine/xfer/xfer.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define WAKE_MS 5000
+
+/* Does the node's epoll set become readable within so many ms? */
+static bool wakes(const struct hd_node *node, int ms)
+{
+	struct pollfd p = { .fd = hd_core(node)->epoll_fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
+/* Turns of both, until this one can lie down. */
+static void arm(struct pair *p, struct hd_node *node)
+{
+	for (int i = 0; i < 1000; i++) {
+		pair_settle(p, 2);
+		if (!hd_sleep_arm(node) && !wakes(node, 0))
+			return;
+		hd_sleep_disarm(node);
+	}
+	fail_msg("there is always something");
+}
+
+/* ---- timers ------------------------------------------------------------------------------------------------------------------ */
+
+struct alarm {
+	struct hd_timer timer;
+	bool rang;
+};
+
+static void rings(struct hd_timer *timer)
+{
+	hd_container(timer, struct alarm, timer)->rang = true;
+}
+
+static void turn(struct hd_node *node)
+{
+	hd_node_hurry(node);
+	hd_node_poll(node);
+}
+
+/* Another thread's turn takes the first timer, and the descriptor that told of it. True: not the second one with it. */
+static bool first_is_taken(struct hd_node *node, struct alarm *first, struct alarm *second, uint64_t ns)
+{
+	hd_timer_set(node, &first->timer, ns / 8);
+	hd_timer_set(node, &second->timer, ns);
+	while (!first->rang) {
+		assert_true(wakes(node, WAKE_MS));
+		turn(node);
+	}
+	turn(node);
+	return !second->rang;
+}
+
+static void the_next_timer_wakes_who_sleeps(void **state)
+{
+	struct alarm first = { .timer.fn = rings }, second = { .timer.fn = rings };
+	struct side s;
+
+	side_open(&s);
+	assert_int_equal(hd_sleep_arm(s.node), 0);
+	for (uint64_t ns = 8 * HD_NS_PER_MS; !first_is_taken(s.node, &first, &second, ns); ns *= 2)
+		first.rang = second.rang = false; /* a busy machine */
+	assert_true(wakes(s.node, WAKE_MS));
+	turn(s.node);
+	hd_sleep_disarm(s.node);
+	hd_timer_stop(s.node, &second.timer);
+	side_close(&s);
+}
+
+/* ---- links --------------------------------------------------------------------------------------------------------------------- */
+
+static void open_talking(struct pair *p, const char *transport)
+{
+	unsigned char in[8], out[8] = "hello";
+
+	pair_open(p, transport);
+	side_post(&p->b, in, sizeof(in), 1, 0, NULL, in);
+	pair_push(p, &p->a, out, sizeof(out), 1, HD_SEND_COMPLETE);
+	assert_ptr_equal(pair_next(p, &p->a).ctx, out);
+	assert_ptr_equal(pair_next(p, &p->b).ctx, in);
+}
+
+/* In a call of another thread's, which makes no turn. */
+static void a_link_that_breaks_wakes_who_sleeps(void **state)
+{
+	EACH_TRANSPORT(t)
+	{
+		struct pair p;
+
+		open_talking(&p, t);
+		arm(&p, p.a.node);
+		hd_link_down(p.a.to->peer->link, -ENOBUFS, "this link was made to break");
+		assert_true(wakes(p.a.node, 0));
+		hd_sleep_disarm(p.a.node);
+		pair_close(&p);
+	}
+}
+
+/* ---- what is queued for a peer --------------------------------------------------------------------------------------------------- */
+
+/* Messages that nobody has a receive for take all of the credit; those behind them wait for some. */
+static void spend_all_credit(struct pair *p, void *out, size_t len)
+{
+	for (int i = 0; i < 40; i++)
+		qp_send_as(&p->a, out, len, NULL, 0);
+	pair_settle(p, 5);
+	assert_false(TAILQ_EMPTY(&hd_core(p->a.node)->pushing));
+}
+
+/* A second pair of the same two nodes. */
+static struct pair beside_it(const struct pair *p)
+{
+	struct pair second = *p;
+
+	second.a.ep = second.b.ep = NULL;
+	qp_open(&second.a, RC | ALL_RIGHTS, NULL);
+	qp_open(&second.b, RC | ALL_RIGHTS, NULL);
+	qps_ready(&second);
+	return second;
+}
+
+/* A long write is copied slice by slice, in turns: whatever others of its peer wait for. */
+static void a_write_beside_what_waits_for_credit(void **state)
+{
+	size_t len = 3 * HD_DIRECT_SLICE;
+	unsigned char *out = calloc(1, len), *there = calloc(1, len);
+	struct pair p, second;
+	struct hd_mr *mr;
+
+	setenv("HEDDLE_UNEXPECTED_PEER", "64K", 1);
+	qps_open(&p, "shm", RC);
+	second = beside_it(&p);
+	mr = qp_region(&p.b, there, len, 0);
+	qp_rma(&second.a, HD_RMA_WRITE, out, 8, hd_mr_key(mr), there, out, 0); /* the two know each other */
+	qp_expect(&second, &second.a, out, 0);
+	spend_all_credit(&p, out, 4096);
+	arm(&p, p.a.node);
+	qp_rma(&second.a, HD_RMA_WRITE, out, len, hd_mr_key(mr), there, out, 0);
+	assert_true(wakes(p.a.node, 0));
+	hd_sleep_disarm(p.a.node);
+	qp_expect(&second, &second.a, out, 0);
+	hd_ep_close(second.a.ep);
+	hd_ep_close(second.b.ep);
+	hd_mr_close(mr);
+	pair_close(&p);
+	unsetenv("HEDDLE_UNEXPECTED_PEER");
+	free(out);
+	free(there);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_next_timer_wakes_who_sleeps),
+		cmocka_unit_test(a_link_that_breaks_wakes_who_sleeps),
+		cmocka_unit_test(a_write_beside_what_waits_for_credit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

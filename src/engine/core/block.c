@@ -72,6 +72,11 @@ void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel
 	pthread_cleanup_pop(0);
 }
 
+int hd_block_turn(struct hd_node *node, bool beside)
+{
+	return beside ? hd_turn(node) : hd_node_poll(node);
+}
+
 /* ---- sleeping for all of the node ------------------------------------------------------------------------------------------ */
 
 /* With the lock. */
@@ -174,7 +179,7 @@ static int block_turn(struct hd_node *node, struct hd_block *how, uint64_t due, 
 	bool moved;
 
 	how->beside = hd_core(node)->epoch != *epoch;
-	moved = hd_node_poll(node) > 0;
+	moved = hd_block_turn(node, how->beside) > 0;
 	*epoch = hd_core(node)->epoch;
 	hd_node_unlock(node);
 	*n = block_ready(how->fds, how->count);

@@ -163,12 +163,76 @@ static void a_write_beside_what_waits_for_credit(void **state)
 	free(there);
 }
 
+/* ---- those who leave it to another ---------------------------------------------------------------------------------------------- */
+
+struct listener {
+	struct hd_channel *channel;
+	struct hd_channel_item item;
+	uint32_t taken;
+	pthread_t thread;
+	int rc;
+};
+
+static void *listens(void *arg)
+{
+	struct listener *l = arg;
+
+	l->rc = hd_channel_wait_for(l->channel, WAKE_MS * 4);
+	return NULL;
+}
+
+static void until_it_sleeps(struct hd_node *node)
+{
+	uint64_t end = hd_deadline_ns(WAKE_MS);
+	int n;
+
+	do {
+		usleep(500);
+		hd_node_lock(node);
+		n = hd_core(node)->worker.sleepers;
+		hd_node_unlock(node);
+		assert_true(hd_now_ns() < end);
+	} while (!n);
+	let_others_sleep(); /* in the kernel */
+}
+
+/*
+ * A thread is woken, and sees that another has made a turn meanwhile: it leaves the node to that one, for a moment. The turn that it makes itself before
+ * is none of a program that polls, or two of them would leave it to each other.
+ */
+static void who_leaves_it_to_another_does_not_poll(void **state)
+{
+	struct listener l = { .item.taken = &l.taken };
+	struct hd_node *node;
+	uint64_t before;
+
+	assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test", .locked = true }, &node), 0);
+	assert_int_equal(hd_channel_open(node, &l.channel), 0);
+	assert_int_equal(pthread_create(&l.thread, NULL, listens, &l), 0);
+	until_it_sleeps(node);
+	hd_node_lock(node);
+	hd_node_signal(node);
+	let_others_sleep(); /* it is awake, and waits for the lock */
+	turn(node);
+	before = hd_node_epoch(node);
+	hd_node_unlock(node);
+	let_others_sleep();
+	until_it_sleeps(node);
+	assert_int_equal(hd_node_epoch(node) - before, 1); /* the one before it sleeps for all of the node */
+	hd_channel_post(l.channel, &l.item);
+	pthread_join(l.thread, NULL);
+	assert_int_equal(l.rc, 0);
+	hd_channel_close(l.channel);
+	assert_int_equal(hd_node_close(node), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_next_timer_wakes_who_sleeps),
 		cmocka_unit_test(a_link_that_breaks_wakes_who_sleeps),
 		cmocka_unit_test(a_write_beside_what_waits_for_credit),
+		cmocka_unit_test(who_leaves_it_to_another_does_not_poll),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,7 +174,7 @@ static int wait_once(struct hd_channel *ch, struct wait *w)
 
 	if (hd_core(node)->gate.dead)
 		return -ENOTRECOVERABLE;
-	moved = hd_node_poll(node) > 0;
+	moved = hd_block_turn(node, beside) > 0;
 	w->epoch = hd_node_epoch(node);
 	if (anything(ch))
 		return 0;

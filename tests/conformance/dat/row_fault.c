@@ -111,7 +111,7 @@ static void last_words(struct ct *ct)
 			dt_dto(&d, d.request, d.ep, i, DAT_DTO_SUCCESS);
 		ct->cs->arg ? _exit(0) : exit(0);
 	}
-	dt_sleep(30);
+	dt_sleep(30); /* the other one ends meanwhile, and nobody looks */
 	for (uint64_t i = 0; i < WORDS; i++) {
 		CT_EQ(ct, dt_dto(&d, d.recv, d.ep, i, DAT_DTO_SUCCESS), WORD);
 		ct_verify(ct, d.buf + i * 4096, WORD, i, "last words");

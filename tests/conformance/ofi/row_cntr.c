@@ -130,7 +130,7 @@ static void wait_sleeps(struct ct *ct)
 			ct_fail(ct, "fi_cntr_wait used %.0f ms of CPU in a second", cpu * 1e3);
 	}
 	for (i = 0; !ct->rank && i < 2; i++) {
-		usleep(500000);
+		usleep(500000); /* for the other one's time of waiting, see above */
 		ct_tsend(&e, 1, buf, len, 2, CTX(i + 1));
 		ct_done(&e, CTX(i + 1));
 	}

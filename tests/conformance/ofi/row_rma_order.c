@@ -36,7 +36,7 @@ static void receive_late(struct ct_rig *x)
 {
 	ct_trecv(&x->e, x->r.mem + AT, TEXT, 5, 0, CTX(1));
 	ct_sync(x->e.ct, &x->e);
-	usleep(5000);
+	usleep(5000); /* what has come waits until it is asked for */
 	ct_done(&x->e, CTX(1));
 }
 

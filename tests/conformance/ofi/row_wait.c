@@ -98,7 +98,7 @@ static void speak(struct many *m, int round)
 	char word = 'a';
 
 	if (round % 3 == 0)
-		usleep(20000);
+		usleep(20000); /* they all sleep by then, or most do: else some are about to */
 	CT_POST(&m->e[0], fi_tinject(m->e[0].ep, &word, 1, m->e[0].addr[round % DOMS], 1));
 }
 
@@ -249,7 +249,7 @@ static void mutex_cond(struct ct *ct)
 			ct_trecv(&e, &buf, 1, 1, 0, CTX(1));
 		ct_sync(ct, ct->rank ? NULL : &e);
 		if (!ct->rank) {
-			usleep(i % 3 ? 0 : 10000);
+			usleep(i % 3 ? 0 : 10000); /* it sleeps, or is about to */
 			CT_POST(&e, fi_tinject(e.ep, "a", 1, e.addr[1], 1));
 			continue;
 		}

@@ -161,7 +161,7 @@ static void wildcards(struct ct *ct)
 	} else {
 		struct rdma_cm_event *e;
 
-		/* whoever reads finds nothing */
+		/* whoever reads finds nothing, for as long as the call and its refusal may take */
 		fcntl(c.ch->fd, F_SETFL, O_NONBLOCK);
 		for (double end = ct_now() + 1; ct_now() < end; usleep(1000))
 			CMT_ERR(ct, rdma_get_cm_event(c.ch, &e), EAGAIN);

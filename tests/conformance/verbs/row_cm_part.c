@@ -249,7 +249,7 @@ static void sent_to_who_has_left(struct ct *ct)
 		if (ct->cs->arg != DEAD)
 			ct_sync(ct, NULL);
 		CMT_OK(ct, rdma_post_send(c.id, &r, r.buf, LEN, r.mr, 0));
-		usleep(50000);
+		usleep(50000); /* whether it has been noticed that nobody is there: either will do */
 		CMT_OK(ct, rdma_post_send(c.id, &r, r.buf, LEN, r.mr, 0));
 		CMT_OK(ct, rdma_disconnect(c.id));
 		for (int i = 0; i < 2; i++) {

@@ -333,7 +333,7 @@ static void retry_time(struct ct *ct)
 			ct_doomed(ct);
 		ct_sync(ct, NULL);
 		if (how == DIES) {
-			usleep(1500000);
+			usleep(1500000); /* in the middle of the time that it is tried for */
 			raise(SIGKILL);
 		}
 		ct_sync(ct, NULL);

@@ -211,13 +211,11 @@ static int malformed(struct hd_link *link, const char *why)
 
 int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
-	struct hd_private priv = { .word = pkt->tag, .len = len };
 	struct hd_conn *c = call_asker(link, pkt);
+	struct hd_private priv;
 
-	if (len > sizeof(priv.data) || !pkt->imm || pkt->imm > 4095)
+	if (!hd_private_take(&priv, pkt->tag, payload, len) || !pkt->imm || pkt->imm > 4095)
 		return malformed(link, "malformed rejection");
-	if (len)
-		memcpy(priv.data, payload, len);
 	if (c && pkt->imm != ENOENT) {
 		c->heard = true;
 		hd_conn_fail(c, (int)pkt->imm, &priv);

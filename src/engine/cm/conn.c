@@ -314,14 +314,12 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 {
 	struct hd_ep *ep = hd_pkt_named(link->node, pkt);
 	struct hd_conn *c = ep ? ep->conn : NULL;
-	struct hd_private why = { .word = pkt->imm, .len = len };
+	struct hd_private why;
 
-	if (len > sizeof(why.data)) {
+	if (!hd_private_take(&why, pkt->imm, payload, len)) {
 		hd_link_down(link, -EPROTO, "malformed end of a connection");
 		return -EPROTO;
 	}
-	if (len)
-		memcpy(why.data, payload, len);
 	if (ep && ep->service)
 		hd_request_withdrawn(link->peer, ep->service, pkt->src, pkt->op);
 	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && conn_is_of(c, link->peer)) {

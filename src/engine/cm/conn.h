@@ -28,6 +28,17 @@ struct hd_private {
 	uint8_t data[HD_CM_PRIVATE];
 };
 
+/* hd_private_take: what came as the payload of a packet, with zeros behind it. False: it is longer than any may be. */
+static inline bool hd_private_take(struct hd_private *p, uint64_t word, const void *payload, size_t len)
+{
+	*p = (struct hd_private){ .word = word, .len = len };
+	if (len > sizeof(p->data))
+		return false;
+	if (len) /* else there may be no payload at all */
+		memcpy(p->data, payload, len);
+	return true;
+}
+
 struct hd_conn {
 	struct hd_ep *ep;
 	enum hd_conn_state state;

@@ -193,7 +193,7 @@ static void guard_install(int i)
 	was_there[i] = sigaction(signals[i], &ours, NULL) == 0;
 }
 
-HD_LOCK_DEFINE(guard_lock)
+HD_LOCK_DEFINE(guard_lock);
 
 void hd_guard_open(void)
 {

@@ -29,13 +29,14 @@ struct hd_lock {
 void hd_lock_init(struct hd_lock *lock, enum hd_lock_rank rank);
 void hd_lock_fini(struct hd_lock *lock);
 
-/* HD_LOCK_DEFINE: a static leaf lock, usable from the start. */
+/* HD_LOCK_DEFINE: a static leaf lock, usable from the start. The end takes the semicolon, without which the function behind it is lost to ctags. */
 #define HD_LOCK_DEFINE(name) \
 	static struct hd_lock name; \
 	__attribute__((constructor)) static void name##_init(void) \
 	{ \
 		hd_lock_init(&name, HD_LOCK_LEAF); \
-	}
+	} \
+	struct hd_lock
 
 static inline void hd_lock_take(struct hd_lock *lock)
 {

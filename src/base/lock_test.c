@@ -17,7 +17,7 @@
 
 #define FORKS 200
 
-HD_LOCK_DEFINE(leaf)
+HD_LOCK_DEFINE(leaf);
 
 static struct hd_lock outer;
 static int pair[2]; /* equal whenever leaf is free */

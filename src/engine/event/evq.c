@@ -22,7 +22,7 @@ struct hd_evq_entry {
 };
 
 static LIST_HEAD(, hd_evq) evqs = LIST_HEAD_INITIALIZER(evqs);
-HD_LOCK_DEFINE(evqs_lock)
+HD_LOCK_DEFINE(evqs_lock);
 
 /* ---- life -------------------------------------------------------------------------------------------------------------- */
 

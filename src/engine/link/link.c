@@ -184,13 +184,13 @@ void hd_links_end(struct hd_node *node)
 
 /* ---- fork --------------------------------------------------------------------------------------------------------------------------- */
 
-static int dead_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
+static int dead_link_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
 {
 	return -ENOTCONN;
 }
 
-static int dead_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
-		      size_t len)
+static int dead_link_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
+			   size_t len)
 {
 	return -ENOTCONN;
 }
@@ -221,8 +221,8 @@ static void link_dead_close(struct hd_link *link)
 
 /* Links of a forked child: their memory is not mapped there, and their sockets are the parent's. */
 static const struct hd_link_ops dead_ops = {
-	.send = dead_send,
-	.sendv = dead_sendv,
+	.send = dead_link_send,
+	.sendv = dead_link_sendv,
 	.put = dead_put,
 	.unput = dead_unput,
 	.grant = dead_grant,

@@ -97,7 +97,7 @@ DAT_RETURN hu_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT qlen, DAT_CNO_HANDLE
 }
 
 /* Whether an EVD has an IA (hu_evd.o.ia), and how many hold it: of interest to other IAs. */
-HD_LOCK_DEFINE(homes)
+HD_LOCK_DEFINE(homes);
 
 void hu_evd_hold(struct hu_evd *evd)
 {

@@ -77,7 +77,7 @@ void hu_waiters_add(struct hu_ia *ia, int by)
  */
 #define KINDS (DAT_HANDLE_TYPE_EXTENSION_BASE + 32)
 
-HD_LOCK_DEFINE(pool)
+HD_LOCK_DEFINE(pool);
 static STAILQ_HEAD(hu_freed, hu_object) freed[KINDS];
 
 static void *take_freed(DAT_HANDLE_TYPE type, size_t size)

@@ -123,20 +123,20 @@ HD_FI_INLINE ssize_t read_cq(struct fid_cq *fid, void *buf, size_t count, enum f
 	return rc;
 }
 
-#define READ(name, format, locked) \
+#define CQ_READ(name, format, locked) \
 	static ssize_t name(struct fid_cq *cq, void *buf, size_t count) \
 	{ \
 		return read_cq(cq, buf, count, format, locked); \
 	}
 
-READ(read_context, FI_CQ_FORMAT_CONTEXT, false)
-READ(read_msg, FI_CQ_FORMAT_MSG, false)
-READ(read_data, FI_CQ_FORMAT_DATA, false)
-READ(read_tagged, FI_CQ_FORMAT_TAGGED, false)
-READ(read_context_locked, FI_CQ_FORMAT_CONTEXT, true)
-READ(read_msg_locked, FI_CQ_FORMAT_MSG, true)
-READ(read_data_locked, FI_CQ_FORMAT_DATA, true)
-READ(read_tagged_locked, FI_CQ_FORMAT_TAGGED, true)
+CQ_READ(read_context, FI_CQ_FORMAT_CONTEXT, false)
+CQ_READ(read_msg, FI_CQ_FORMAT_MSG, false)
+CQ_READ(read_data, FI_CQ_FORMAT_DATA, false)
+CQ_READ(read_tagged, FI_CQ_FORMAT_TAGGED, false)
+CQ_READ(read_context_locked, FI_CQ_FORMAT_CONTEXT, true)
+CQ_READ(read_msg_locked, FI_CQ_FORMAT_MSG, true)
+CQ_READ(read_data_locked, FI_CQ_FORMAT_DATA, true)
+CQ_READ(read_tagged_locked, FI_CQ_FORMAT_TAGGED, true)
 
 static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-HD_LOCK_DEFINE(open_lock) /* both lists */
+HD_LOCK_DEFINE(open_lock); /* both lists */
 static LIST_HEAD(, hd_fi_fabric) open_fabrics = LIST_HEAD_INITIALIZER(open_fabrics);
 static LIST_HEAD(, hd_fi_domain) open_domains = LIST_HEAD_INITIALIZER(open_domains);
 

@@ -39,25 +39,25 @@ HD_FI_INLINE ssize_t msg_inject_one(struct fid_ep *fid, struct hd_fi_send s, boo
 	return hd_fi_post_send(ep, s, ep->call.inject_max, locked);
 }
 
-#define CALLS(suffix, locked) \
-	static ssize_t recv_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, \
-				     void *context) \
+#define MSG_CALLS(suffix, locked) \
+	static ssize_t msg_recv_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, \
+					 fi_addr_t src, void *context) \
 	{ \
 		return msg_recv_one(ep, buf, len, src, context, locked); \
 	} \
-	static ssize_t send_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
-				     fi_addr_t dest, void *context) \
+	static ssize_t msg_send_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+					 fi_addr_t dest, void *context) \
 	{ \
 		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .context = context }; \
 		return msg_send_one(ep, s, locked); \
 	} \
-	static ssize_t inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest) \
+	static ssize_t msg_inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest) \
 	{ \
 		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest }; \
 		return msg_inject_one(ep, s, locked); \
 	} \
-	static ssize_t senddata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
-					 uint64_t data, fi_addr_t dest, void *context) \
+	static ssize_t msg_senddata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+					     uint64_t data, fi_addr_t dest, void *context) \
 	{ \
 		const struct hd_fi_send s = { .buf = buf, \
 					      .len = len, \
@@ -67,8 +67,8 @@ HD_FI_INLINE ssize_t msg_inject_one(struct fid_ep *fid, struct hd_fi_send s, boo
 					      .flags = HD_SEND_IMM }; \
 		return msg_send_one(ep, s, locked); \
 	} \
-	static ssize_t injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, \
-					   fi_addr_t dest) \
+	static ssize_t msg_injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, \
+					       uint64_t data, fi_addr_t dest) \
 	{ \
 		const struct hd_fi_send s = { \
 			.buf = buf, .len = len, .dest = dest, .data = data, .flags = HD_SEND_IMM \
@@ -76,8 +76,8 @@ HD_FI_INLINE ssize_t msg_inject_one(struct fid_ep *fid, struct hd_fi_send s, boo
 		return msg_inject_one(ep, s, locked); \
 	}
 
-CALLS(plain, false)
-CALLS(locked, true)
+MSG_CALLS(plain, false)
+MSG_CALLS(locked, true)
 
 static ssize_t msg_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			 fi_addr_t dest, void *context)
@@ -148,10 +148,10 @@ static ssize_t ofi_msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uin
 
 #define TABLE(suffix) \
 	{ \
-		.size = sizeof(struct fi_ops_msg), .recv = recv_##suffix, .recvv = ofi_msg_recvv, \
-		.recvmsg = ofi_msg_recvmsg, .send = send_##suffix, .sendv = msg_sendv, \
-		.sendmsg = ofi_msg_sendmsg, .inject = inject_##suffix, .senddata = senddata_##suffix, \
-		.injectdata = injectdata_##suffix \
+		.size = sizeof(struct fi_ops_msg), .recv = msg_recv_##suffix, .recvv = ofi_msg_recvv, \
+		.recvmsg = ofi_msg_recvmsg, .send = msg_send_##suffix, .sendv = msg_sendv, \
+		.sendmsg = ofi_msg_sendmsg, .inject = msg_inject_##suffix, \
+		.senddata = msg_senddata_##suffix, .injectdata = msg_injectdata_##suffix \
 	}
 
 struct fi_ops_msg hd_fi_msg_ops[2] = { TABLE(plain), TABLE(locked) };

@@ -76,15 +76,15 @@ static ssize_t prefix_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, u
 	return msg_ops(ep)->recvmsg(ep, &moved, flags);
 }
 
-static ssize_t msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest,
-			void *context)
+static ssize_t prefix_msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest,
+			       void *context)
 {
 	CHECK(buf, len);
 	return msg_ops(ep)->send(ep, AFTER(buf), REST(len), desc, dest, context);
 }
 
-static ssize_t msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-			 fi_addr_t dest, void *context)
+static ssize_t prefix_msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+				fi_addr_t dest, void *context)
 {
 	struct iovec rest[HD_MAX_IOV];
 	int rc = hd_fi_prefix_step(iov, count, rest);
@@ -106,20 +106,21 @@ static ssize_t prefix_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, u
 	return msg_ops(ep)->sendmsg(ep, &moved, flags);
 }
 
-static ssize_t msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest)
+static ssize_t prefix_msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest)
 {
 	CHECK(buf, len);
 	return msg_ops(ep)->inject(ep, AFTER(buf), REST(len), dest);
 }
 
-static ssize_t msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
-			    fi_addr_t dest, void *context)
+static ssize_t prefix_msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
+				   fi_addr_t dest, void *context)
 {
 	CHECK(buf, len);
 	return msg_ops(ep)->senddata(ep, AFTER(buf), REST(len), desc, data, dest, context);
 }
 
-static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest)
+static ssize_t prefix_msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
+				     fi_addr_t dest)
 {
 	CHECK(buf, len);
 	return msg_ops(ep)->injectdata(ep, AFTER(buf), REST(len), data, dest);
@@ -130,12 +131,12 @@ struct fi_ops_msg hd_fi_prefix_msg_ops = {
 	.recv = prefix_msg_recv,
 	.recvv = prefix_msg_recvv,
 	.recvmsg = prefix_msg_recvmsg,
-	.send = msg_send,
-	.sendv = msg_sendv,
+	.send = prefix_msg_send,
+	.sendv = prefix_msg_sendv,
 	.sendmsg = prefix_msg_sendmsg,
-	.inject = msg_inject,
-	.senddata = msg_senddata,
-	.injectdata = msg_injectdata,
+	.inject = prefix_msg_inject,
+	.senddata = prefix_msg_senddata,
+	.injectdata = prefix_msg_injectdata,
 };
 
 /* ---- tagged -------------------------------------------------------------------------------------------- */
@@ -178,15 +179,15 @@ static ssize_t prefix_tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagg
 	return tagged_ops(ep)->recvmsg(ep, &moved, flags);
 }
 
-static ssize_t tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest,
-			   uint64_t tag, void *context)
+static ssize_t prefix_tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest,
+				  uint64_t tag, void *context)
 {
 	CHECK(buf, len);
 	return tagged_ops(ep)->send(ep, AFTER(buf), REST(len), desc, dest, tag, context);
 }
 
-static ssize_t tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-			    fi_addr_t dest, uint64_t tag, void *context)
+static ssize_t prefix_tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+				   fi_addr_t dest, uint64_t tag, void *context)
 {
 	struct iovec rest[HD_MAX_IOV];
 	int rc = hd_fi_prefix_step(iov, count, rest);
@@ -208,21 +209,22 @@ static ssize_t prefix_tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagg
 	return tagged_ops(ep)->sendmsg(ep, &moved, flags);
 }
 
-static ssize_t tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, uint64_t tag)
+static ssize_t prefix_tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest,
+				    uint64_t tag)
 {
 	CHECK(buf, len);
 	return tagged_ops(ep)->inject(ep, AFTER(buf), REST(len), dest, tag);
 }
 
-static ssize_t tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
-			       fi_addr_t dest, uint64_t tag, void *context)
+static ssize_t prefix_tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+				      uint64_t data, fi_addr_t dest, uint64_t tag, void *context)
 {
 	CHECK(buf, len);
 	return tagged_ops(ep)->senddata(ep, AFTER(buf), REST(len), desc, data, dest, tag, context);
 }
 
-static ssize_t tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
-				 fi_addr_t dest, uint64_t tag)
+static ssize_t prefix_tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
+					fi_addr_t dest, uint64_t tag)
 {
 	CHECK(buf, len);
 	return tagged_ops(ep)->injectdata(ep, AFTER(buf), REST(len), data, dest, tag);
@@ -233,10 +235,10 @@ struct fi_ops_tagged hd_fi_prefix_tagged_ops = {
 	.recv = prefix_tagged_recv,
 	.recvv = prefix_tagged_recvv,
 	.recvmsg = prefix_tagged_recvmsg,
-	.send = tagged_send,
-	.sendv = tagged_sendv,
+	.send = prefix_tagged_send,
+	.sendv = prefix_tagged_sendv,
 	.sendmsg = prefix_tagged_sendmsg,
-	.inject = tagged_inject,
-	.senddata = tagged_senddata,
-	.injectdata = tagged_injectdata,
+	.inject = prefix_tagged_inject,
+	.senddata = prefix_tagged_senddata,
+	.injectdata = prefix_tagged_injectdata,
 };

@@ -87,28 +87,28 @@ HD_FI_INLINE ssize_t rma_inject_one(struct fid_ep *fid, struct rma r, const stru
 
 #define OURS ((const struct iovec){ (void *)buf, len })
 
-#define CALLS(suffix, locked) \
-	static ssize_t read_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, \
-				     uint64_t addr, uint64_t key, void *context) \
+#define RMA_CALLS(suffix, locked) \
+	static ssize_t rma_read_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, \
+					 fi_addr_t src, uint64_t addr, uint64_t key, void *context) \
 	{ \
 		const struct rma r = { .peer = src, .addr = addr, .key = key, .context = context }; \
 		return rma_read_one(ep, r, OURS, locked); \
 	} \
-	static ssize_t write_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
-				      fi_addr_t dest, uint64_t addr, uint64_t key, void *context) \
+	static ssize_t rma_write_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+					  fi_addr_t dest, uint64_t addr, uint64_t key, void *context) \
 	{ \
 		const struct rma r = { .peer = dest, .addr = addr, .key = key, .context = context }; \
 		return rma_write_one(ep, r, OURS, locked); \
 	} \
-	static ssize_t inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, \
-				       uint64_t addr, uint64_t key) \
+	static ssize_t rma_inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, \
+					   uint64_t addr, uint64_t key) \
 	{ \
 		const struct rma r = { .peer = dest, .addr = addr, .key = key }; \
 		return rma_inject_one(ep, r, OURS, locked); \
 	} \
-	static ssize_t writedata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
-					  uint64_t data, fi_addr_t dest, uint64_t addr, uint64_t key, \
-					  void *context) \
+	static ssize_t rma_writedata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+					      uint64_t data, fi_addr_t dest, uint64_t addr, uint64_t key, \
+					      void *context) \
 	{ \
 		const struct rma r = { .peer = dest, \
 				       .addr = addr, \
@@ -118,8 +118,8 @@ HD_FI_INLINE ssize_t rma_inject_one(struct fid_ep *fid, struct rma r, const stru
 				       .flags = HD_SEND_IMM }; \
 		return rma_write_one(ep, r, OURS, locked); \
 	} \
-	static ssize_t injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, \
-					   fi_addr_t dest, uint64_t addr, uint64_t key) \
+	static ssize_t rma_injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, \
+					       uint64_t data, fi_addr_t dest, uint64_t addr, uint64_t key) \
 	{ \
 		const struct rma r = { \
 			.peer = dest, .addr = addr, .key = key, .data = data, .flags = HD_SEND_IMM \
@@ -127,8 +127,8 @@ HD_FI_INLINE ssize_t rma_inject_one(struct fid_ep *fid, struct rma r, const stru
 		return rma_inject_one(ep, r, OURS, locked); \
 	}
 
-CALLS(plain, false)
-CALLS(locked, true)
+RMA_CALLS(plain, false)
+RMA_CALLS(locked, true)
 
 /* ---- segments and flags -------------------------------------------------------------------------------- */
 
@@ -250,10 +250,10 @@ static ssize_t rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, ui
 
 #define TABLE(suffix) \
 	{ \
-		.size = sizeof(struct fi_ops_rma), .read = read_##suffix, .readv = rma_readv, \
-		.readmsg = rma_readmsg, .write = write_##suffix, .writev = rma_writev, \
-		.writemsg = rma_writemsg, .inject = inject_##suffix, .writedata = writedata_##suffix, \
-		.injectdata = injectdata_##suffix \
+		.size = sizeof(struct fi_ops_rma), .read = rma_read_##suffix, .readv = rma_readv, \
+		.readmsg = rma_readmsg, .write = rma_write_##suffix, .writev = rma_writev, \
+		.writemsg = rma_writemsg, .inject = rma_inject_##suffix, \
+		.writedata = rma_writedata_##suffix, .injectdata = rma_injectdata_##suffix \
 	}
 
 struct fi_ops_rma hd_fi_rma_ops[2] = { TABLE(plain), TABLE(locked) };

@@ -40,29 +40,29 @@ HD_FI_INLINE ssize_t tagged_inject_one(struct fid_ep *fid, struct hd_fi_send s, 
 	return hd_fi_post_send(ep, s, ep->call.inject_max, locked);
 }
 
-#define CALLS(suffix, locked) \
-	static ssize_t recv_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, \
-				     uint64_t tag, uint64_t ignore, void *context) \
+#define TAGGED_CALLS(suffix, locked) \
+	static ssize_t tagged_recv_##suffix(struct fid_ep *ep, void *buf, size_t len, void *desc, \
+					    fi_addr_t src, uint64_t tag, uint64_t ignore, void *context) \
 	{ \
 		const struct hd_fi_recv r = { .src = src, .tag = tag, .ignore = ignore, .context = context }; \
 		return tagged_recv_one(ep, buf, len, r, locked); \
 	} \
-	static ssize_t send_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
-				     fi_addr_t dest, uint64_t tag, void *context) \
+	static ssize_t tagged_send_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+					    fi_addr_t dest, uint64_t tag, void *context) \
 	{ \
 		const struct hd_fi_send s = { \
 			.buf = buf, .len = len, .dest = dest, .tag = tag, .context = context \
 		}; \
 		return tagged_send_one(ep, s, locked); \
 	} \
-	static ssize_t inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest, \
-				       uint64_t tag) \
+	static ssize_t tagged_inject_##suffix(struct fid_ep *ep, const void *buf, size_t len, \
+					      fi_addr_t dest, uint64_t tag) \
 	{ \
 		const struct hd_fi_send s = { .buf = buf, .len = len, .dest = dest, .tag = tag }; \
 		return tagged_inject_one(ep, s, locked); \
 	} \
-	static ssize_t senddata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
-					 uint64_t data, fi_addr_t dest, uint64_t tag, void *context) \
+	static ssize_t tagged_senddata_##suffix(struct fid_ep *ep, const void *buf, size_t len, void *desc, \
+						uint64_t data, fi_addr_t dest, uint64_t tag, void *context) \
 	{ \
 		const struct hd_fi_send s = { .buf = buf, \
 					      .len = len, \
@@ -73,8 +73,8 @@ HD_FI_INLINE ssize_t tagged_inject_one(struct fid_ep *fid, struct hd_fi_send s, 
 					      .flags = HD_SEND_IMM }; \
 		return tagged_send_one(ep, s, locked); \
 	} \
-	static ssize_t injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, \
-					   fi_addr_t dest, uint64_t tag) \
+	static ssize_t tagged_injectdata_##suffix(struct fid_ep *ep, const void *buf, size_t len, \
+						  uint64_t data, fi_addr_t dest, uint64_t tag) \
 	{ \
 		const struct hd_fi_send s = { \
 			.buf = buf, .len = len, .dest = dest, .tag = tag, .data = data, .flags = HD_SEND_IMM \
@@ -82,8 +82,8 @@ HD_FI_INLINE ssize_t tagged_inject_one(struct fid_ep *fid, struct hd_fi_send s, 
 		return tagged_inject_one(ep, s, locked); \
 	}
 
-CALLS(plain, false)
-CALLS(locked, true)
+TAGGED_CALLS(plain, false)
+TAGGED_CALLS(locked, true)
 
 static ssize_t tagged_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			    fi_addr_t dest, uint64_t tag, void *context)
@@ -303,10 +303,10 @@ static ssize_t ofi_tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged
 
 #define TABLE(suffix) \
 	{ \
-		.size = sizeof(struct fi_ops_tagged), .recv = recv_##suffix, .recvv = ofi_tagged_recvv, \
-		.recvmsg = ofi_tagged_recvmsg, .send = send_##suffix, .sendv = tagged_sendv, \
-		.sendmsg = ofi_tagged_sendmsg, .inject = inject_##suffix, .senddata = senddata_##suffix, \
-		.injectdata = injectdata_##suffix \
+		.size = sizeof(struct fi_ops_tagged), .recv = tagged_recv_##suffix, \
+		.recvv = ofi_tagged_recvv, .recvmsg = ofi_tagged_recvmsg, .send = tagged_send_##suffix, \
+		.sendv = tagged_sendv, .sendmsg = ofi_tagged_sendmsg, .inject = tagged_inject_##suffix, \
+		.senddata = tagged_senddata_##suffix, .injectdata = tagged_injectdata_##suffix \
 	}
 
 struct fi_ops_tagged hd_fi_tagged_ops[2] = { TABLE(plain), TABLE(locked) };

@@ -16,7 +16,7 @@ atomic_bool hv_shields = true;
 static LIST_HEAD(, hv_context) contexts = LIST_HEAD_INITIALIZER(contexts);
 static bool begun;   /* somebody is about to cancel a thread */
 static bool cancels; /* and nobody is inside without a shield any more */
-HD_LOCK_DEFINE(contexts_lock)
+HD_LOCK_DEFINE(contexts_lock);
 
 /* Do the program's calls of pthread_cancel come here? Those of a process that has only the drop-in do not. */
 static bool sees_cancels(void)

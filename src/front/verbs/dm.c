@@ -146,7 +146,7 @@ static void give_share(struct hv_context *ctx, const struct hv_dm *dm)
 
 /* ---- a forked child: its own, which no other process imports ------------------------------------------------------------------------ */
 
-HD_LOCK_DEFINE(child_lock) /* stands for the node's, which nobody gets there */
+HD_LOCK_DEFINE(child_lock); /* stands for the node's, which nobody gets there */
 
 static int child_take(struct hv_context *ctx, struct hv_dm *dm, size_t align)
 {

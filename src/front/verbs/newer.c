@@ -37,7 +37,7 @@ struct hv_buf {
 	UT_hash_handle hh;
 };
 
-HD_LOCK_DEFINE(bufs_lock)
+HD_LOCK_DEFINE(bufs_lock);
 static struct hv_buf *bufs; /* all of ours; under the lock */
 
 static bool buf_is_ours(struct hv_buf *buf)

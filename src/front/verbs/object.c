@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-HD_LOCK_DEFINE(kept_lock)
+HD_LOCK_DEFINE(kept_lock);
 static STAILQ_HEAD(, hv_object) kept[HV_KINDS];
 
 __attribute__((constructor)) static void kept_init(void)

@@ -121,22 +121,22 @@ static void end_poll(struct ibv_cq_ex *pub)
 	pthread_mutex_unlock(&cq->polling);
 }
 
-#define READ(type, name, value) \
+#define WC_READ(type, name, value) \
 	static type read_##name(struct ibv_cq_ex *pub) \
 	{ \
 		return hv_cq_of_ex(pub)->wc.value; \
 	}
 
-READ(enum ibv_wc_opcode, opcode, opcode)
-READ(uint32_t, vendor_err, vendor_err)
-READ(uint32_t, byte_len, byte_len)
-READ(__be32, imm_data, imm_data)
-READ(uint32_t, qp_num, qp_num)
-READ(uint32_t, src_qp, src_qp)
-READ(unsigned int, wc_flags, wc_flags)
-READ(uint32_t, slid, slid)
-READ(uint8_t, sl, sl)
-READ(uint8_t, dlid_path_bits, dlid_path_bits)
+WC_READ(enum ibv_wc_opcode, opcode, opcode)
+WC_READ(uint32_t, vendor_err, vendor_err)
+WC_READ(uint32_t, byte_len, byte_len)
+WC_READ(__be32, imm_data, imm_data)
+WC_READ(uint32_t, qp_num, qp_num)
+WC_READ(uint32_t, src_qp, src_qp)
+WC_READ(unsigned int, wc_flags, wc_flags)
+WC_READ(uint32_t, slid, slid)
+WC_READ(uint8_t, sl, sl)
+WC_READ(uint8_t, dlid_path_bits, dlid_path_bits)
 
 /* When it was taken out of the CQ: nanoseconds of the clock that ibv_query_rt_values_ex(3) reads. */
 static uint64_t read_completion_ts(struct ibv_cq_ex *pub)

@@ -36,7 +36,7 @@ struct mapping {
 	unsigned users;
 };
 
-HD_LOCK_DEFINE(mappings_lock)
+HD_LOCK_DEFINE(mappings_lock);
 static LIST_HEAD(, mapping) mappings = LIST_HEAD_INITIALIZER(mappings); /* protected by mappings_lock */
 
 static int map_shared(int fd, size_t size, int prot, void **out)

@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-HD_LOCK_DEFINE(ack_lock)
+HD_LOCK_DEFINE(ack_lock);
 static pthread_cond_t acked = PTHREAD_COND_INITIALIZER; /* some id's unacked has come down */
 
 /* ---- life ---------------------------------------------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ HV_PUBLIC struct rdma_event_channel *rdma_create_event_channel(void)
 #define BURIED 64
 static STAILQ_HEAD(, hv_cm_channel) buried = STAILQ_HEAD_INITIALIZER(buried);
 static int buried_count;
-HD_LOCK_DEFINE(channels_lock)
+HD_LOCK_DEFINE(channels_lock);
 
 static void bury(struct hv_cm_channel *channel)
 {

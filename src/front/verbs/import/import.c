@@ -25,7 +25,7 @@
 #define NAME "heddle-verbs"
 
 static LIST_HEAD(, hv_context) contexts = LIST_HEAD_INITIALIZER(contexts);
-HD_LOCK_DEFINE(imports_lock)
+HD_LOCK_DEFINE(imports_lock);
 
 /* ---- devices ------------------------------------------------------------------------------------------------------------------ */
 

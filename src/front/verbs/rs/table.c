@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-HD_LOCK_DEFINE(table_lock)
+HD_LOCK_DEFINE(table_lock);
 static struct rs **table; /* by number */
 static int table_size;
 static uint32_t forks; /* how often this process is a child of one with rsockets */

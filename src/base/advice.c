@@ -18,6 +18,8 @@ const char *hd_advice(int error)
 		return ": let the filter of system calls (seccomp) of its container or service allow that";
 	case ENOSPC:
 		return ": make room there";
+	case EADDRNOTAVAIL:
+		return ": this host has no such address, or no port left for it: see `ip address` and sysctl net.ipv4.ip_local_port_range";
 	default:
 		return "";
 	}

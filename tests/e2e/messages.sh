@@ -147,6 +147,23 @@ END
 else
 	skip "no network at all" "there are no user and network namespaces here"
 fi
+# narrow COMMAND: in a network whose kernel gives out one port alone, which somebody has
+narrow() {
+	unshare -Urn bash -c 'ip link set lo up && echo 50000 50000 >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"' sh python3 -c 'import socket, subprocess, sys
+s = socket.socket()
+s.bind(("", 0))
+s.listen()
+sys.exit(subprocess.run(sys.argv[1:]).returncode)' "$@"
+}
+export -f narrow
+if narrow true 2>/dev/null; then
+	rows <<'END'
+no port to listen at | the kernel has no TCP port free: set HEDDLE_PORTS, or widen sysctl net.ipv4.ip_local_port_range | narrow timeout 20 "$P" serve
+no port to call from | cannot connect: .* no port left for it: .* sysctl net.ipv4.ip_local_port_range | HEDDLE_PORTS=40000-40009 narrow timeout 20 "$P" call 127.0.0.1 9
+END
+else
+	skip "no ports" "there are no user and network namespaces here, no ip(8), or no python3"
+fi
 if [ "$(id -u)" -eq 0 ]; then
 	chmod 755 "$S" && chmod 600 "$S/key" && cp "$P" "$B/heddle" "$B/libheddle-fi.so" "$S" && cp "$S/key" "$S/others" && chown 65534 "$S/others"
 	rows <<'END'

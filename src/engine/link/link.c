@@ -29,6 +29,12 @@ void hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_li
 	hd_links(node)->link_count++;
 }
 
+/* Is it something of this host that has run out? */
+static bool link_is_short(int err)
+{
+	return err == -ENOMEM || err == -ENOBUFS || err == -ENOSPC || err == -EMFILE || err == -ENFILE;
+}
+
 /* Of those who called and became nobody a line each is written only while they are few. */
 #define STRANGER_LINES 64 /* in a second */
 static bool is_worth_a_line(const struct hd_link *link, enum hd_log_level level)
@@ -57,8 +63,7 @@ static const char *link_why(int err, const char *why)
 
 void hd_link_down(struct hd_link *link, int err, const char *why)
 {
-	enum hd_log_level level = err == -EPROTO || err == -ENOMEM || err == -ENOBUFS ? HD_LOG_WARN
-										      : HD_LOG_INFO;
+	enum hd_log_level level = err == -EPROTO || link_is_short(err) ? HD_LOG_WARN : HD_LOG_INFO;
 	char text[80];
 
 	hd_assert_locked(link->node);

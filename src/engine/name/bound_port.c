@@ -105,6 +105,19 @@ static int bound_port_listen_at(struct hd_bound_port *bound, const struct sockad
 	return 0;
 }
 
+static void no_port_free(struct hd_range range)
+{
+	if (range.first)
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_ERROR,
+			"no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them, as `ss -tlnp` shows",
+			range.first, range.last);
+	else
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_ERROR,
+			"the kernel has no TCP port free: set HEDDLE_PORTS, or widen sysctl net.ipv4.ip_local_port_range");
+}
+
 static int listen_somewhere(struct hd_bound_port *bound, const struct sockaddr *bind)
 {
 	struct hd_range range = hd_config_range(HD_SET_PORTS);
@@ -123,10 +136,7 @@ static int listen_somewhere(struct hd_bound_port *bound, const struct sockaddr *
 	     tries++) /* free at one address, taken at another */
 		rc = bound_port_listen_at(bound, at, count, 0);
 	if (rc == -EADDRINUSE && !wished)
-		HD_LOG_EVERY_MS(
-			1000, HD_LOG_ERROR,
-			"no TCP port free in %u-%u: widen HEDDLE_PORTS, or end the program that has them, as `ss -tlnp` shows",
-			range.first, range.last);
+		no_port_free(range);
 	return rc;
 }
 

@@ -275,6 +275,13 @@ static bool is_pending_join(const struct hd_shm_link *l)
 	return l->state == HD_SHM_GREETING || l->state == HD_SHM_WAITING;
 }
 
+/* What the other process does is everyday; what it sends that is not ours, and what is short here, is worth a line. */
+static enum hd_log_level greet_level(int err)
+{
+	return err == -EACCES || err == -ECONNRESET || err == -ESRCH || err == -ETIMEDOUT ? HD_LOG_INFO
+											  : HD_LOG_WARN;
+}
+
 /* The link has not come about. The engine knows nothing of a pending join, but waits for a link that it began. */
 static void greet_give_up(struct hd_shm_link *l, int err, const char *why)
 {
@@ -285,7 +292,7 @@ static void greet_give_up(struct hd_shm_link *l, int err, const char *why)
 	}
 	/* who wants to know of us, and no more (hd_shm_join_process), hangs up before he has said a word */
 	if (l->state != HD_SHM_GREETING || err != -ECONNRESET)
-		HD_LOG_EVERY_MS(1000, err == -EPROTO ? HD_LOG_WARN : HD_LOG_INFO,
+		HD_LOG_EVERY_MS(1000, greet_level(err),
 				"process %d wanted to share memory and was sent away while %s: %s (%s)",
 				(int)l->peer.pid, states[l->state].name, why, strerror(-err));
 	hd_shm_pending_join_leave(l);

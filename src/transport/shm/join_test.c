@@ -3,6 +3,7 @@
 /* Doors where something does not go on: somebody is silent, dies, or comes late, or there are no descriptors. */
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/log.h"
 #include "transport/shm_duo.h"
 #include "transport/shm_record.h"
 
@@ -231,16 +232,24 @@ static void limit_descriptors(int more)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 }
 
+static bool note_lost(void *arg, enum hd_log_level level, const char *room, const char *message)
+{
+	*(int *)arg += level == HD_LOG_WARN && strstr(message, "descriptors were lost");
+	return true;
+}
+
 /*
  * With each number of descriptors that is too small no link comes about, nothing stays open, and later it
- * works.
+ * works. That descriptors were lost is said at the end that lacks them, whatever the other one says.
  */
 static void a_lack_of_descriptors_is_survived(void **state)
 {
 	struct duo d;
-	int before, failed = 0;
+	int before, failed = 0, said = 0;
 
 	duo_nodes(&d);
+	hd_log_set_sink(note_lost, &said);
+	hd_log_raise(HD_LOG_WARN);
 	before = open_descriptors();
 	for (int more = 0; more < 12; more++) {
 		struct rig_end *end;
@@ -265,6 +274,8 @@ static void a_lack_of_descriptors_is_survived(void **state)
 		assert_int_equal(open_descriptors(), before);
 	}
 	assert_in_range(failed, 2, 11);
+	assert_int_not_equal(said, 0);
+	hd_log_set_sink(NULL, NULL);
 	duo_join(&d);
 	duo_close(&d);
 }

@@ -55,17 +55,32 @@ void hd_tcp_connected(struct hd_tcp_link *l)
 						      : NULL);
 }
 
+/* What is wrong here, and not at the other end or on the way there, of which programs are told everyday. */
+static bool connect_is_short(int err)
+{
+	switch (err) {
+	case EADDRNOTAVAIL:
+	case EAGAIN:
+	case EMFILE:
+	case ENFILE:
+	case ENOBUFS:
+	case ENOMEM:
+	case ENOSPC:
+	case EPERM:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* A socket on its way to this address, or a negative errno. *now: it is there already. */
 static int connect_start(const struct sockaddr *to, bool *now)
 {
 	int fd = hd_tcp_sock_open(to->sa_family);
 	int err;
 
-	if (fd < 0) {
-		if (fd == -EMFILE || fd == -ENFILE)
-			hd_tcp_no_descriptors(-fd, "cannot connect");
+	if (fd < 0)
 		return fd;
-	}
 	hd_tcp_sock_tune(fd);
 	*now = connect(fd, to, hd_sockaddr_size(to)) == 0;
 	err = errno;
@@ -73,6 +88,18 @@ static int connect_start(const struct sockaddr *to, bool *now)
 	if (*now || err == EINPROGRESS || err == EINTR)
 		return fd;
 	close(fd);
+	return -err;
+}
+
+/* There is no socket, or no link for it, as errno says. */
+static int connect_failed(int fd)
+{
+	int err = fd < 0 ? -fd : errno;
+
+	if (fd >= 0)
+		close(fd);
+	if (connect_is_short(err))
+		hd_tcp_no_descriptors(err, "cannot connect");
 	return -err;
 }
 
@@ -91,13 +118,9 @@ int hd_tcp_connect(struct hd_port *port, const void *where, size_t len, const st
 		return -EINVAL;
 	hd_tcp_addr_plain(&to);
 	fd = connect_start((struct sockaddr *)&to, &now);
-	if (fd < 0)
-		return fd;
-	l = hd_tcp_link_new(tcp_port(port), fd, HD_TCP_CONNECTING, (struct sockaddr *)&to);
-	if (!l) {
-		close(fd);
-		return -ENOMEM;
-	}
+	l = fd < 0 ? NULL : hd_tcp_link_new(tcp_port(port), fd, HD_TCP_CONNECTING, (struct sockaddr *)&to);
+	if (!l)
+		return connect_failed(fd);
 	*out = &l->link;
 	l->timer.fn = connect_expired;
 	hd_timer_set(port->node, &l->timer, hd_config_ms(HD_SET_CONNECT_TIMEOUT) * HD_NS_PER_MS);

@@ -119,6 +119,7 @@ struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tc
 {
 	struct hd_tcp_link *l = calloc(1, sizeof(*l));
 	uint64_t eager = hd_config_size(HD_SET_EAGER_TCP);
+	int err;
 
 	if (!l)
 		return NULL;
@@ -126,8 +127,10 @@ struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tc
 	l->watch.fd = fd;
 	l->watch.events = state == HD_TCP_CONNECTING ? EPOLLOUT : EPOLLIN;
 	l->watch.fn = link_event;
-	if (hd_watch_add(port->port.node, &l->watch) < 0) {
+	err = hd_watch_add(port->port.node, &l->watch);
+	if (err < 0) {
 		free(l);
+		errno = -err;
 		return NULL;
 	}
 	l->watched = true;

@@ -56,8 +56,11 @@ static void welcome(struct hd_tcp_listener *tl, int fd, struct sockaddr_storage 
 	struct hd_tcp_link *l = NULL;
 
 	hd_tcp_addr_plain(from);
-	if (hd_allowed(tl->port->port.node, (struct sockaddr *)from))
+	if (hd_allowed(tl->port->port.node, (struct sockaddr *)from)) {
 		l = hd_tcp_link_new(tl->port, fd, HD_TCP_UP, (struct sockaddr *)from);
+		if (!l)
+			hd_tcp_no_descriptors(errno, "cannot take a call");
+	}
 	if (!l) {
 		close(fd);
 		return;

@@ -167,7 +167,7 @@ static inline struct hd_tcp_port *tcp_port_of(struct hd_tcp_link *l)
 
 /*
  * hd_tcp_link_new: a link around a connected or connecting socket, which it owns from then on; watched, cold.
- * NULL: no memory.
+ * NULL: no memory, or what errno says.
  */
 struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tcp_state state,
 				    const struct sockaddr *where);
@@ -315,8 +315,8 @@ bool hd_tcp_sock_to_self(int fd);
 void hd_tcp_addr_plain(struct sockaddr_storage *addr);
 
 /*
- * hd_tcp_no_descriptors: one log line, now and then, when `err` says that descriptors or socket memory ran
- * out.
+ * hd_tcp_no_descriptors: one log line, now and then, when `err` says that descriptors, memory or ports of this host
+ * ran out, or that it does not allow what is being done.
  */
 void hd_tcp_no_descriptors(int err, const char *doing);
 

@@ -34,6 +34,12 @@ bool hd_fi_addr_is_any(const union hd_fi_addr *addr)
 	return !addr->in6.sin6_port && IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
 }
 
+bool hd_fi_addr_is_whole(const union hd_fi_addr *addr)
+{
+	return addr->in.sin_port &&
+	       !hd_sockaddr_is_any(&addr->sa); /* the port of IPv6 stands at the same place */
+}
+
 bool hd_fi_addr_is_local(const union hd_fi_addr *addr)
 {
 	union hd_fi_addr probe = *addr;

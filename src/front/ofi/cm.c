@@ -35,9 +35,7 @@ static const struct sockaddr *name_given(const struct hd_fi_ep *ep)
 
 	if (ep->connected.called.sa.sa_family != AF_UNSPEC)
 		return &ep->connected.called.sa;
-	if (ep->ep || !ep->attr.has_addr || !own->in.sin_port) /* the port of IPv6 stands at the same place */
-		return NULL;
-	return hd_sockaddr_is_any(&own->sa) ? NULL : &own->sa;
+	return !ep->ep && ep->attr.has_addr && hd_fi_addr_is_whole(own) ? &own->sa : NULL;
 }
 
 /* Else it is the port that the endpoint listens on, or that its passive one did: there is none before fi_enable. */

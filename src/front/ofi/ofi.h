@@ -109,8 +109,9 @@ union hd_fi_addr {
  */
 int hd_fi_family(uint32_t addr_format);
 
-/* hd_fi_addr_is_any tells whether it is a wildcard address with port 0. */
+/* hd_fi_addr_is_any tells whether it is a wildcard address with port 0; hd_fi_addr_is_whole, whether it has an address and a port. */
 bool hd_fi_addr_is_any(const union hd_fi_addr *addr);
+bool hd_fi_addr_is_whole(const union hd_fi_addr *addr);
 
 /* hd_fi_addr_is_local tells whether this host can bind to the address, any port. Makes a socket for it. */
 bool hd_fi_addr_is_local(const union hd_fi_addr *addr);

@@ -340,8 +340,11 @@ static int sep_getname(fid_t fid, void *addr, size_t *addrlen)
 
 	if (!addrlen)
 		return hd_fi_no(FI_EINVAL, "fi_getname without a length");
+	if (!sep->eps[0] && sep->has_addr && hd_fi_addr_is_whole(&sep->addr))
+		return hd_fi_addr_out(&sep->addr.sa, addr, addrlen);
 	if (!sep->eps[0])
-		return hd_fi_no(FI_EOPBADSTATE, "fi_getname before fi_enable");
+		return hd_fi_no(FI_EOPBADSTATE,
+				"fi_getname before fi_enable, of an endpoint without an address and port");
 	hd_fi_lock(sep->domain);
 	rc = hd_ep_name(sep->eps[0], hd_fi_family(sep->domain->addr_format), &name);
 	hd_fi_unlock(sep->domain);

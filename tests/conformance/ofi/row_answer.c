@@ -240,10 +240,48 @@ static void listener_reopened(struct ct *ct)
 	side_close(&s);
 }
 
+/* A passive endpoint has the name that it is given, before it listens and then; FI_BACKLOG is for either time. */
+static void pep_named(struct side *s)
+{
+	char name[CT_NAME] = "";
+	size_t len = sizeof(name);
+	int backlog = 1;
+
+	CT_OK(s->ct, fi_close(&s->pep->fid));
+	CT_OK(s->ct, fi_passive_ep(s->dom.fabric, s->dom.info, &s->pep, NULL));
+	CT_OK(s->ct, fi_pep_bind(s->pep, &s->eq->fid, 0));
+	CT_OK(s->ct, fi_control(&s->pep->fid, FI_BACKLOG, &backlog));
+	CT_OK(s->ct, fi_setname(&s->pep->fid, s->name, s->namelen));
+	CT_OK(s->ct, fi_listen(s->pep));
+	CT_OK(s->ct, fi_getname(&s->pep->fid, name, &len));
+	CT_TRUE(s->ct, len == s->namelen && !memcmp(name, s->name, len));
+	CT_OK(s->ct, fi_control(&s->pep->fid, FI_BACKLOG, &backlog));
+}
+
+static void listener_named(struct ct *ct)
+{
+	struct fid_ep *ep;
+	struct side s;
+	char word;
+
+	side_open(ct, &s);
+	if (ct->rank) {
+		ct_get(ct, NULL, 0, &word, 1);
+	} else {
+		pep_named(&s);
+		ct_put(ct, 1, "l", 1);
+	}
+	ep = ct->rank ? call(&s) : answer(&s);
+	ct_sync(ct, NULL);
+	CT_OK(ct, fi_close(&ep->fid));
+	side_close(&s);
+}
+
 const struct ct_case ct_answer[] = {
 	{ "CM", "data-bounds", { data_bounds, data_bounds } },
 	{ "CM", "acceptor-closes", { acceptor_closes, acceptor_closes } },
 	{ "CM", "second-acceptor", { second_acceptor, second_acceptor } },
 	{ "CM", "listener-reopened", { listener_reopened, listener_reopened } },
+	{ "CM", "listener-named", { listener_named, listener_named } },
 	{ 0 },
 };

@@ -235,7 +235,7 @@ static void counts(struct ct *ct)
 
 /* ---- the calls ------------------------------------------------------------------------------------------ */
 
-/* Segments here for operands, comparands and results, cut differently; and there, with fi_compare_atomicmsg. */
+/* Segments here for operands, comparands and results, cut differently; and there, with fi_compare_atomicmsg and fi_fetch_atomicmsg. */
 static void vectors(struct ct *ct)
 {
 	uint64_t buf[8] = { 11, 12, 13, 14, 15, 16, 17, 18 }, compare[8], old[9] = { 0 };
@@ -273,6 +273,12 @@ static void vectors(struct ct *ct)
 							   FI_COMPLETION));
 			ct_done(&x.e, CTX(3));
 			CT_TRUE(ct, old[5] == 22 && old[6] == 24 && old[7] == 26 && old[8] == 28);
+			m.op = FI_ATOMIC_READ;
+			m.context = CTX(4);
+			CT_POST(&x.e, fi_fetch_atomicmsg(x.e.ep, &m, results, NULL, 2, FI_COMPLETION));
+			ct_done(&x.e, CTX(4));
+			CT_TRUE(ct, old[0] == 11 && old[4] == 14 && old[5] == 15 && old[6] == 24 &&
+					    old[7] == 17 && old[8] == 28);
 		}
 	}
 	ct_sync(ct, &x.e);

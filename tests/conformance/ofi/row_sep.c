@@ -336,6 +336,32 @@ static void bad(struct ct *ct)
 	ct_close(&s.dom);
 }
 
+/* It has the name that it was given before it is enabled: fi_cm(3). */
+static void named(struct ct *ct)
+{
+	struct fi_av_attr av = { .count = 4 };
+	struct scalable s = { .ct = ct };
+	char name[CT_NAME] = "", again[CT_NAME] = "";
+	size_t len = sizeof(name), size = sizeof(again);
+
+	open_domain(ct, &s.dom, sep_info(ct, FI_MSG | FI_TAGGED));
+	CT_OK(ct, fi_av_open(s.dom.domain, &av, &s.av, NULL));
+	open_sep(&s);
+	CT_OK(ct, fi_enable(s.sep));
+	CT_OK(ct, fi_getname(&s.sep->fid, name, &len));
+	CT_OK(ct, fi_close(&s.sep->fid));
+	open_sep(&s);
+	CT_OK(ct, fi_setname(&s.sep->fid, name, len));
+	CT_OK(ct, fi_getname(&s.sep->fid, again, &size));
+	CT_TRUE(ct, size == len && !memcmp(again, name, len));
+	CT_OK(ct, fi_enable(s.sep));
+	CT_OK(ct, fi_getname(&s.sep->fid, again, &size));
+	CT_TRUE(ct, size == len && !memcmp(again, name, len));
+	CT_OK(ct, fi_close(&s.sep->fid));
+	CT_OK(ct, fi_close(&s.av->fid));
+	ct_close(&s.dom);
+}
+
 const struct ct_case ct_sep[] = { { "SEP", "receive", { receive, receive }, .arg = LEN },
 				  { "SEP", "receive-long", { receive, receive }, .arg = BIG },
 				  { "SEP", "source", { source, source } },
@@ -346,4 +372,5 @@ const struct ct_case ct_sep[] = { { "SEP", "receive", { receive, receive }, .arg
 				  { "M20", "auth-scalable-early", { early, early } },
 				  { "SEP", "nobody", { nobody, nobody } },
 				  { "SEP", "bad", { bad } },
+				  { "SEP", "name-assigned", { named } },
 				  { 0 } };

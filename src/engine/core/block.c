@@ -47,28 +47,21 @@ void hd_busy_polled(struct hd_busy_poll *poll, const struct hd_busy_polling *wai
 		hd_busy_poll_leave(poll);
 }
 
-/* any: every signal interrupts, whatever its handler was set up with, as with poll(2) itself. */
-static int poll_openly(struct pollfd *p, nfds_t count, int ms, bool any)
+int hd_poll_openly(const struct hd_poll *on)
 {
 	int state, rc = 0;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-	if (poll(p, count, ms) < 0 && errno == EINTR && (any || hd_is_interrupted()))
+	pthread_setcancelstate(on->cancel, &state);
+	if (poll(on->fds, on->count, on->ms) < 0 && errno == EINTR && (on->any_signal || hd_is_interrupted()))
 		rc = -EINTR;
 	pthread_setcancelstate(state, NULL);
 	return rc;
 }
 
-int hd_poll_openly(struct pollfd *p, unsigned long count, int ms)
-{
-	return poll_openly(p, count, ms, false);
-}
-
-void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel)(void *arg), void *arg,
-		 int *rc)
+void hd_sleep_on(const struct hd_poll *on, void (*on_cancel)(void *arg), void *arg, int *rc)
 {
 	pthread_cleanup_push(on_cancel, arg);
-	*rc = hd_poll_openly(p, count, ms);
+	*rc = hd_poll_openly(on);
 	pthread_cleanup_pop(0);
 }
 
@@ -100,27 +93,21 @@ static void block_cancelled(void *arg)
 	hd_node_unlock(node);
 }
 
-static void sleep_apart(struct hd_node *node, const struct hd_block *how, int ms, int *rc)
-{
-	pthread_cleanup_push(block_cancelled, node);
-	*rc = poll_openly(how->fds, how->count + 1, ms, how->any_signal);
-	pthread_cleanup_pop(0);
-}
-
 static int block_sleep(struct hd_node *node, const struct hd_block *how)
 {
+	struct hd_poll all = how->on;
 	int rc = 0;
 
-	how->fds[how->count] = (struct pollfd){ .fd = hd_core(node)->epoll_fd, .events = POLLIN };
+	all.fds[all.count++] = (struct pollfd){ .fd = hd_core(node)->epoll_fd, .events = POLLIN };
 	hd_core(node)->worker.sleepers++;
 	if (hd_sleep_arm(node) == 0) {
 		int ms = hd_timer_next_ms(node);
 
-		if (how->ms >= 0 && (ms < 0 || ms > how->ms))
-			ms = how->ms;
+		if (all.ms < 0 || (ms >= 0 && ms < all.ms))
+			all.ms = ms;
 		hd_count(node, HD_COUNT_SLEEPS);
 		hd_node_unlock(node);
-		sleep_apart(node, how, ms, &rc);
+		hd_sleep_on(&all, block_cancelled, node, &rc);
 		hd_node_lock(node);
 	}
 	block_wake_up(node);
@@ -142,16 +129,17 @@ static void beside_cancelled(void *arg)
  */
 static int block_beside(struct hd_node *node, struct hd_block *how)
 {
-	int rc, ms = how->ms >= 0 && how->ms < BESIDE_MS ? how->ms : BESIDE_MS;
+	struct hd_poll on = how->on;
+	int rc;
 
+	if (on.ms < 0 || on.ms > BESIDE_MS)
+		on.ms = BESIDE_MS;
 	if (!how->told)
 		hd_auto_notify(node);
 	how->told = true;
 	hd_core(node)->worker.besides++;
 	hd_node_unlock(node);
-	pthread_cleanup_push(beside_cancelled, node);
-	rc = poll_openly(how->fds, how->count, ms, how->any_signal);
-	pthread_cleanup_pop(0);
+	hd_sleep_on(&on, beside_cancelled, node, &rc);
 	hd_node_lock(node);
 	hd_core(node)->worker.besides--;
 	return rc;
@@ -182,10 +170,10 @@ static int block_turn(struct hd_node *node, struct hd_block *how, uint64_t due, 
 	moved = hd_block_turn(node, how->beside) > 0;
 	*epoch = hd_core(node)->epoch;
 	hd_node_unlock(node);
-	*n = block_ready(how->fds, how->count);
+	*n = block_ready(how->on.fds, how->on.count);
 	hd_node_lock(node);
-	how->ms = hd_left_ms(due);
-	if (*n || !how->ms)
+	how->on.ms = hd_left_ms(due);
+	if (*n || !how->on.ms)
 		return 1;
 	return moved && !how->beside ? 0 : hd_block(node, how);
 }
@@ -193,16 +181,16 @@ static int block_turn(struct hd_node *node, struct hd_block *how, uint64_t due, 
 int hd_node_sleep(struct hd_node *node, struct pollfd *fds, unsigned long count, int timeout_ms,
 		  bool any_signal)
 {
-	struct hd_block how = { .fds = fds, .count = count, .any_signal = any_signal };
+	struct hd_block how = { .on = { .fds = fds, .count = count, .any_signal = any_signal } };
 	uint64_t due = hd_deadline_ns(timeout_ms), epoch;
-	int rc = 0, n = 0, state;
+	int rc = 0, n = 0;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &how.on.cancel);
 	hd_node_lock(node);
 	epoch = hd_core(node)->epoch;
 	while (!rc)
 		rc = hd_core(node)->gate.dead ? -ENOTRECOVERABLE : block_turn(node, &how, due, &epoch, &n);
 	hd_node_unlock(node);
-	pthread_setcancelstate(state, NULL);
+	pthread_setcancelstate(how.on.cancel, NULL);
 	return rc < 0 ? rc : n;
 }

@@ -118,26 +118,29 @@ int hd_timer_next_ms(struct hd_node *node);
 
 /*
  * block.c. hd_is_interrupted: is there a handler that is not to restart calls? To be asked when poll(2) has said EINTR.
- * hd_poll_openly: poll(2), where the thread may be cancelled: 0, or -EINTR: a handler ran that is not to restart calls. hd_sleep_on: the
- * same as *rc; on_cancel puts back what the wait has changed, if the thread is cancelled.
+ * hd_poll_openly: poll(2), where the thread may be cancelled, unless its program has forbidden that: 0, or -EINTR: a handler ran that is not to restart
+ * calls. hd_sleep_on: the same as *rc; on_cancel puts back what the wait has changed, if the thread is cancelled.
  * hd_block_turn: a turn before that. Of one who leaves the node to another it does not count as one of a program that polls: the other one may leave it
  * to us, and both would look every few milliseconds from then on. hd_block: sleep once, on these descriptors and on whatever concerns the node, whose lock is held before and after.
  */
 struct pollfd;
-struct hd_block {
-	struct pollfd *fds; /* with room for one more than count */
+struct hd_poll {
+	struct pollfd *fds;
 	unsigned long count;
 	int ms;		 /* at most; negative: no end */
-	bool beside;	 /* another thread of the program makes progress there: that is left out */
-	bool told;	 /* false at first: the node's thread knows of this wait */
+	int cancel;	 /* pthread_setcancelstate(3): as the program had it, which is put off all around */
 	bool any_signal; /* interrupts, with -EINTR */
+};
+struct hd_block {
+	struct hd_poll on; /* fds with room for one more than count */
+	bool beside;	   /* another thread of the program makes progress there: that is left out */
+	bool told;	   /* false at first: the node's thread knows of this wait */
 };
 int hd_block_turn(struct hd_node *node, bool beside);
 int hd_block(struct hd_node *node, struct hd_block *how);
 bool hd_is_interrupted(void);
-int hd_poll_openly(struct pollfd *p, unsigned long count, int ms);
-void hd_sleep_on(struct pollfd *p, unsigned long count, int ms, void (*on_cancel)(void *arg), void *arg,
-		 int *rc);
+int hd_poll_openly(const struct hd_poll *on);
+void hd_sleep_on(const struct hd_poll *on, void (*on_cancel)(void *arg), void *arg, int *rc);
 
 /* thread.c */
 int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);

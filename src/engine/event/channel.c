@@ -193,7 +193,7 @@ static int wait_once(struct hd_channel *ch, struct wait *w)
 		return 0;
 	}
 	w->nap.beside = beside;
-	w->nap.ms = w->due ? (int)((w->due - now) / HD_NS_PER_MS) + 1 : -1;
+	w->nap.on.ms = w->due ? (int)((w->due - now) / HD_NS_PER_MS) + 1 : -1;
 	return hd_block(node, &w->nap);
 }
 
@@ -201,11 +201,11 @@ static int channel_wait_for(struct hd_channel *ch, int timeout_ms, const atomic_
 {
 	struct wait w = { .due = timeout_ms < 0 ? 0 : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS,
 			  .fds = { { .fd = ch->fd, .events = POLLIN } },
-			  .nap = { .fds = w.fds, .count = 1 } };
+			  .nap.on = { .fds = w.fds, .count = 1 } };
 	struct hd_node *node = ch->node;
-	int rc = 0, state;
+	int rc = 0;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &w.nap.on.cancel);
 	hd_node_lock(node);
 	w.epoch = hd_node_epoch(node);
 	if (anything(ch))
@@ -214,7 +214,7 @@ static int channel_wait_for(struct hd_channel *ch, int timeout_ms, const atomic_
 		rc = stop && *stop ? -ECANCELED : wait_once(ch, &w);
 	hd_busy_polled(&ch->busy_poll, &w.looking);
 	hd_node_unlock(node);
-	pthread_setcancelstate(state, NULL);
+	pthread_setcancelstate(w.nap.on.cancel, NULL);
 	return rc;
 }
 
@@ -246,9 +246,10 @@ void hd_channel_nudge_back(struct hd_channel *ch)
 int hd_channel_sleep(struct hd_channel *ch)
 {
 	struct pollfd p = { .fd = ch->fd, .events = POLLIN };
-	int rc = 0, state;
+	struct hd_poll on = { .fds = &p, .count = 1, .ms = -1 };
+	int rc = 0;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &on.cancel);
 	hd_node_lock(ch->node);
 	hd_auto_notify(ch->node);
 	hd_node_unlock(ch->node);
@@ -258,8 +259,8 @@ int hd_channel_sleep(struct hd_channel *ch)
 		else if (!may_block(ch))
 			rc = -EAGAIN;
 		else
-			rc = hd_poll_openly(&p, 1, -1);
+			rc = hd_poll_openly(&on);
 	}
-	pthread_setcancelstate(state, NULL);
+	pthread_setcancelstate(on.cancel, NULL);
 	return rc;
 }

@@ -184,12 +184,20 @@ static void *sleep_for_ever(void *arg)
 	return NULL;
 }
 
+static void *wait_for_completions(void *arg)
+{
+	struct told *s = arg;
+
+	hd_cq_wait(s->cq, -1);
+	return NULL;
+}
+
 static void sleepers_may_be_cancelled(void **state)
 {
 	struct told *s = *state;
-	void *(*const ways[])(void *) = { wait_for_ever, sleep_for_ever };
+	void *(*const ways[])(void *) = { wait_for_ever, sleep_for_ever, wait_for_completions };
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		pthread_t thread;
 		void *result;
 
@@ -200,8 +208,38 @@ static void sleepers_may_be_cancelled(void **state)
 		assert_ptr_equal(result, PTHREAD_CANCELED);
 		hd_node_lock(s->node); /* is free */
 		assert_int_equal(hd_core(s->node)->worker.sleepers, 0);
+		assert_int_equal(s->cq->w.sleepers, 0);
+		assert_false(hd_core(s->node)->arms &&
+			     !hd_core(s->node)->worker.runs); /* its thread may sleep */
 		hd_node_unlock(s->node);
 	}
+}
+
+static void *wait_shielded(void *arg)
+{
+	struct told *s = arg;
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	hd_channel_wait(s->channel);
+	pthread_setcancelstate(before, NULL);
+	return arg;
+}
+
+/* Not while their program has forbidden it. */
+static void sleepers_may_be_shielded(void **state)
+{
+	struct told *s = *state;
+	pthread_t thread;
+	void *result;
+
+	assert_int_equal(pthread_create(&thread, NULL, wait_shielded, s), 0);
+	let_others_sleep();
+	assert_int_equal(pthread_cancel(thread), 0);
+	let_others_sleep();
+	hd_channel_post(s->channel, &s->item);
+	pthread_join(thread, &result);
+	assert_ptr_equal(result, s);
 }
 #endif
 
@@ -412,6 +450,7 @@ int main(void)
 		CASE(sleeps_on_descriptors),
 #ifndef __SANITIZE_ADDRESS__
 		CASE(sleepers_may_be_cancelled),
+		CASE(sleepers_may_be_shielded),
 #endif
 		CASE(signals_interrupt_as_they_do_elsewhere),
 		CASE(one_notice_for_each_request),

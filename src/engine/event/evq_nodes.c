@@ -219,14 +219,15 @@ static void evq_nodes_wake_up(void *arg)
 }
 
 /* 0, -EINTR. */
-static int evq_nodes_block(struct hd_evq *evq, int ms)
+static int evq_nodes_block(struct hd_evq *evq, int ms, int cancel)
 {
 	struct pollfd p = { .fd = evq->epoll_fd, .events = POLLIN };
+	const struct hd_poll on = { .fds = &p, .count = 1, .ms = ms, .cancel = cancel };
 	int rc = 0;
 
 	sleepers_add(evq, 1);
 	if (!each_node(evq, evq_nodes_settle) && !hd_evq_has(evq))
-		hd_sleep_on(&p, 1, ms, evq_nodes_wake_up, evq, &rc);
+		hd_sleep_on(&on, evq_nodes_wake_up, evq, &rc);
 	evq_nodes_wake_up(evq);
 	return rc;
 }
@@ -238,8 +239,8 @@ static int left_ms(uint64_t end)
 	return now >= end ? 0 : (int)((end - now + HD_NS_PER_MS - 1) / HD_NS_PER_MS);
 }
 
-/* Until there is something: 0, -EAGAIN: it is time, -EINTR. end: 0 for never. */
-static int wait_until(struct hd_evq *evq, uint64_t end)
+/* Until there is something: 0, -EAGAIN: it is time, -EINTR. end: 0 for never. cancel: as in struct hd_poll. */
+static int wait_until(struct hd_evq *evq, uint64_t end, int cancel)
 {
 	int rc = 0;
 
@@ -254,7 +255,7 @@ static int wait_until(struct hd_evq *evq, uint64_t end)
 		else if (moved)
 			sched_yield();
 		else
-			rc = evq_nodes_block(evq, ms);
+			rc = evq_nodes_block(evq, ms, cancel);
 	}
 	return rc;
 }
@@ -265,7 +266,7 @@ int hd_evq_wait(struct hd_evq *evq, int timeout_ms)
 	int rc, state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	rc = wait_until(evq, end);
+	rc = wait_until(evq, end, state);
 	pthread_setcancelstate(state, NULL);
 	return rc;
 }

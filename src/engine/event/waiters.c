@@ -174,35 +174,60 @@ static void waiters_breathe(struct hd_node *node)
 	hd_node_lock(node);
 }
 
-/* Sleep once, if nothing is there; the lock is held before and after. 0, -EINTR. */
-static int waiters_block(struct hd_waiters *w, int ms)
+/* One sleep, which may be cancelled. */
+struct waiters_nap {
+	struct hd_waiters *w;
+	uint32_t wakes;
+	struct pollfd p[2];
+};
+
+/* With the lock. */
+static void waiters_get_up(struct waiters_nap *nap)
 {
-	struct pollfd p[2] = { { .fd = w->block_fd, .events = POLLIN },
-			       { .fd = hd_core(w->node)->epoll_fd, .events = POLLIN } };
+	hd_sleep_disarm(nap->w->node);
+	waiters_block_over(nap->w, nap->wakes, nap->p[0].revents);
+}
+
+static void waiters_cancelled(void *arg)
+{
+	struct waiters_nap *nap = arg;
+	struct hd_node *node = nap->w->node;
+
+	hd_node_lock(node);
+	hd_node_hurry(node);
+	waiters_get_up(nap);
+	hd_node_unlock(node);
+}
+
+/* Sleep once, if nothing is there; the lock is held before and after. cancel: as in struct hd_poll. 0, -EINTR. */
+static int waiters_block(struct hd_waiters *w, int ms, int cancel)
+{
 	struct hd_node *node = w->node;
-	int timer = hd_timer_next_ms(node);
-	uint32_t wakes = w->wakes;
-	int rc = 0;
+	struct waiters_nap nap = { .w = w,
+				   .wakes = w->wakes,
+				   .p = { { .fd = w->block_fd, .events = POLLIN },
+					  { .fd = hd_core(node)->epoll_fd, .events = POLLIN } } };
+	struct hd_poll on = {
+		.fds = nap.p, .count = 2, .ms = ms, .cancel = cancel, .any_signal = w->any_signal
+	};
+	int timer = hd_timer_next_ms(node), rc = 0;
 
 	w->sleepers++;
 	hd_waiters_update(w);
 	if (hd_sleep_arm(node) == 0) {
 		if (ms < 0 || (timer >= 0 && timer < ms))
-			ms = timer;
-		if (p[0].fd < 0 && (ms < 0 || ms > BLIND_MS))
-			ms = BLIND_MS;
+			on.ms = timer;
+		if (nap.p[0].fd < 0 && (on.ms < 0 || on.ms > BLIND_MS))
+			on.ms = BLIND_MS;
 		hd_node_unlock(node);
-		if (poll(p, 2, ms) < 0 && errno == EINTR &&
-		    (w->any_signal || (w->interrupts && hd_is_interrupted())))
-			rc = -EINTR;
+		hd_sleep_on(&on, waiters_cancelled, &nap, &rc);
 		hd_node_lock(node);
 		hd_node_hurry(node);
 	} else {
 		waiters_breathe(node);
 	}
-	hd_sleep_disarm(node);
-	waiters_block_over(w, wakes, p[0].revents);
-	return rc;
+	waiters_get_up(&nap);
+	return w->any_signal || w->interrupts ? rc : 0;
 }
 
 /* Look on. Others may have the lock meanwhile. */
@@ -231,8 +256,9 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 	struct hd_node *node = w->node;
 	struct hd_busy_polling looking = { 0 };
 	uint32_t seen, turns = 0;
-	int rc, ms;
+	int rc, ms, cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	hd_node_lock(node);
 	rc = hd_core(node)->gate.dead ? -ENOTRECOVERABLE : 0;
 	(void)make_eventfd(&w->block_fd); /* waiters_block() does without it */
@@ -253,7 +279,7 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 		else if (!moved)
 			rc = hd_busy_poll_on(&w->busy_poll, &looking, 0, hd_ticks())
 				     ? waiters_blink(node, &looking)
-				     : waiters_block(w, ms);
+				     : waiters_block(w, ms, cancel);
 		else if (++turns % HOLD_TURNS == 0)
 			waiters_breathe(node);
 	}
@@ -264,6 +290,7 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 	if (hd_unlikely(hd_core(node)->gathering && !hd_core(node)->gate.dead))
 		hd_node_say(node);
 	hd_node_unlock(node);
+	pthread_setcancelstate(cancel, NULL);
 	return rc;
 }
 

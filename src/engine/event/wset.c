@@ -226,10 +226,29 @@ static void wset_breathe(struct hd_wset *set)
 	hd_lock_take(&set->lock);
 }
 
-/* Sleep once, if nothing is there; the set's lock is held before and after. */
-static void wset_block(struct hd_wset *set, int ms)
+/* With the set's lock. */
+static void wset_get_up(struct hd_wset *set)
+{
+	if (--set->sleepers == 0)
+		hd_wset_disarm_all(set, HD_WSET_BY_THREADS);
+}
+
+static void wset_cancelled(void *arg)
+{
+	struct hd_wset *set = arg;
+
+	hd_lock_take(&set->lock);
+	wset_get_up(set);
+	set->waiting--;
+	hd_lock_give(&set->lock);
+}
+
+/* Sleep once, if nothing is there; the set's lock is held before and after. cancel: as in struct hd_poll. */
+static void wset_block(struct hd_wset *set, int ms, int cancel)
 {
 	struct pollfd p = { .fd = set->epoll_fd, .events = POLLIN };
+	const struct hd_poll on = { .fds = &p, .count = 1, .ms = ms, .cancel = cancel };
+	int interrupted;
 	bool there;
 
 	set->sleepers++;
@@ -238,10 +257,9 @@ static void wset_block(struct hd_wset *set, int ms)
 	if (there)
 		sched_yield();
 	else
-		poll(&p, 1, ms);
+		hd_sleep_on(&on, wset_cancelled, set, &interrupted);
 	hd_lock_take(&set->lock);
-	if (--set->sleepers == 0)
-		hd_wset_disarm_all(set, HD_WSET_BY_THREADS);
+	wset_get_up(set);
 }
 
 /* Look on. Others may have the set meanwhile. */
@@ -257,10 +275,11 @@ int hd_wset_wait(struct hd_wset *set, int timeout_ms)
 	struct hd_busy_polling looking = { 0 };
 	uint64_t deadline = hd_deadline_ns(timeout_ms);
 	uint32_t seen, turns = 0;
-	int rc = 1;
+	int rc = 1, cancel;
 
 	if (!hd_wset_is_ours(set))
 		return -ENOTRECOVERABLE;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	hd_lock_take(&set->lock);
 	set->waiting++;
 	seen = set->signals_taken;
@@ -277,7 +296,7 @@ int hd_wset_wait(struct hd_wset *set, int timeout_ms)
 		else if (!moved && hd_busy_poll_on(&set->busy_poll, &looking, 0, hd_ticks()))
 			wset_blink(set, &looking);
 		else if (!moved)
-			wset_block(set, left);
+			wset_block(set, left, cancel);
 		else if (++turns % HOLD_TURNS == 0)
 			wset_breathe(set);
 	}
@@ -286,5 +305,6 @@ int hd_wset_wait(struct hd_wset *set, int timeout_ms)
 		pass_on(set);
 	set->waiting--;
 	hd_lock_give(&set->lock);
+	pthread_setcancelstate(cancel, NULL);
 	return rc;
 }

@@ -4,6 +4,7 @@
  * Wait sets. A thread does not assert: it counts what went wrong. A wait that ends at its time-out was not woken, and is a lost one
  * even if there is something by then.
  */
+#include "asleep.h"
 #include "cpu.h"
 #include "engine/test/test_pair.h"
 
@@ -308,6 +309,31 @@ static void members_come_while_somebody_sleeps(void **state)
 	scene_close(&s);
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* as in channel_test */
+static void *wait_for_ever(void *arg)
+{
+	struct scene *s = arg;
+
+	hd_wset_wait(s->set, -1);
+	return NULL;
+}
+
+static void who_sleeps_may_be_cancelled(void **state)
+{
+	pthread_t thread;
+	struct scene s;
+	void *result;
+
+	scene_open(&s, "shm", &locked);
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, &s), 0);
+	let_others_sleep();
+	assert_int_equal(pthread_cancel(thread), 0);
+	pthread_join(thread, &result);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	scene_close(&s); /* nobody waits for it */
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +343,9 @@ int main(void)
 		cmocka_unit_test(descriptor_becomes_readable),
 		cmocka_unit_test(other_descriptors_wake_as_well),
 		cmocka_unit_test(members_come_while_somebody_sleeps),
+#ifndef __SANITIZE_ADDRESS__
+		cmocka_unit_test(who_sleeps_may_be_cancelled),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

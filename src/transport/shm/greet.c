@@ -278,8 +278,16 @@ static bool is_pending_join(const struct hd_shm_link *l)
 /* What the other process does is everyday; what it sends that is not ours, and what is short here, is worth a line. */
 static enum hd_log_level greet_level(int err)
 {
-	return err == -EACCES || err == -ECONNRESET || err == -ESRCH || err == -ETIMEDOUT ? HD_LOG_INFO
-											  : HD_LOG_WARN;
+	switch (err) {
+	case -EACCES:
+	case -ECONNRESET:
+	case -EPIPE:
+	case -ESRCH:
+	case -ETIMEDOUT:
+		return HD_LOG_INFO;
+	default:
+		return HD_LOG_WARN;
+	}
 }
 
 /* The link has not come about. The engine knows nothing of a pending join, but waits for a link that it began. */

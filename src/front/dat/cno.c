@@ -241,6 +241,23 @@ static void cno_leave(struct hu_cno *cno)
 		hd_channel_forget(cno->channel, &cno->unblocked, NULL);
 }
 
+static void cno_depart(struct hu_cno *cno)
+{
+	hd_node_lock(cno->o.ia->node);
+	cno_leave(cno);
+	hd_node_unlock(cno->o.ia->node);
+}
+
+/* The thread ends where it waits. */
+static void cno_cancelled(void *arg)
+{
+	struct hu_cno *cno = arg;
+	struct hu_ia *ia = cno->o.ia;
+
+	cno_depart(cno);
+	hu_waiters_add(ia, -1);
+}
+
 /* Until then; 0: for ever. Without the lock. */
 static int cno_await(struct hu_cno *cno, uint64_t due, struct hu_evd **evd)
 {
@@ -286,10 +303,10 @@ static DAT_RETURN wait_counted(struct hu_cno *cno, DAT_TIMEOUT timeout, struct h
 	hu_leave(cno->o.ia);
 	if (closing)
 		return DAT_SUCCESS;
+	pthread_cleanup_push(cno_cancelled, cno);
 	why = cno_await(cno, due, evd);
-	hd_node_lock(cno->o.ia->node);
-	cno_leave(cno);
-	hd_node_unlock(cno->o.ia->node);
+	pthread_cleanup_pop(0);
+	cno_depart(cno);
 	return wait_answer(why);
 }
 

@@ -142,6 +142,29 @@ static int evd_read_await(struct hu_evd *evd, DAT_COUNT threshold, int ms)
 	return why;
 }
 
+/* The thread ends where it waits: it is none of those who wait any more, and nobody is told of what comes. */
+static void evd_read_cancelled(void *arg)
+{
+	struct hu_evd *evd = arg;
+	struct hu_ia *ia = evd->o.ia;
+
+	hd_node_lock(ia->node);
+	evd->waiter = false;
+	hd_node_unlock(ia->node);
+	hu_waiters_add(ia, -1);
+}
+
+static DAT_RETURN wait_begun(struct hu_evd *evd, DAT_COUNT threshold, int ms, DAT_EVENT *event,
+			     DAT_COUNT *more)
+{
+	int why;
+
+	pthread_cleanup_push(evd_read_cancelled, evd);
+	why = evd_read_await(evd, threshold, ms);
+	pthread_cleanup_pop(0);
+	return end_wait(evd, why, event, more);
+}
+
 DAT_RETURN hu_evd_wait(DAT_EVD_HANDLE handle, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT *event,
 		       DAT_COUNT *more)
 {
@@ -161,7 +184,7 @@ DAT_RETURN hu_evd_wait(DAT_EVD_HANDLE handle, DAT_TIMEOUT timeout, DAT_COUNT thr
 	hu_waiters_add(ia, 1);
 	rc = begin_wait(evd, threshold);
 	if (!rc)
-		rc = end_wait(evd, evd_read_await(evd, threshold, hu_timeout_ms(timeout)), event, more);
+		rc = wait_begun(evd, threshold, hu_timeout_ms(timeout), event, more);
 	hu_waiters_add(ia, -1);
 	return rc;
 }

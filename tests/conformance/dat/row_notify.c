@@ -395,6 +395,44 @@ static void thresholds(struct ct *ct)
 	dt_close(&d);
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* which takes what a cancelled thread had on its stack for still in use there */
+static void cancel(struct ct *ct, pthread_t thread)
+{
+	void *result;
+
+	CT_EQ(ct, pthread_cancel(thread), 0);
+	CT_EQ(ct, pthread_join(thread, &result), 0);
+	CT_TRUE(ct, result == PTHREAD_CANCELED);
+}
+
+/* A thread that is cancelled where it waits leaves things as if it had never waited there. */
+static void cancelled_waiters(struct ct *ct)
+{
+	DAT_EVD_HANDLE evd, who;
+	DAT_CNO_HANDLE cno;
+	struct dt_waiter w;
+	struct sleeper s;
+	DAT_EVENT event;
+	DAT_COUNT more;
+	struct dt d;
+
+	evd = dt_open_software(ct, &d);
+	dt_waiter_start(&d, &w, evd, 1);
+	cancel(ct, w.thread);
+	DT_TYPE(ct, dat_evd_wait(evd, 0, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
+	dt_waiter_start(&d, &w, evd, 1);
+	post(&d, evd);
+	dt_waiter_ok(&d, &w);
+	DT_OK(ct, dat_evd_free(evd));
+	cno = new_cno(&d);
+	start(ct, &s, cno);
+	cancel(ct, s.thread);
+	DT_TYPE(ct, dat_cno_wait(cno, 0, &who), DAT_QUEUE_EMPTY);
+	DT_OK(ct, dat_cno_free(cno));
+	dt_close(&d);
+}
+#endif
+
 /* More completions than the queue was made for: it grows, or says that it did not; what is there stays in order. */
 static void overflow(struct ct *ct)
 {
@@ -458,6 +496,9 @@ const struct ct_case dt_notify[] = {
 	{ "D8", "dispatcher busy", { busy } },
 	{ "D8", "dispatcher posters", { posters } },
 	{ "D8", "dispatcher thresholds", { thresholds } },
+#ifndef __SANITIZE_ADDRESS__
+	{ "D8", "waiters cancelled", { cancelled_waiters } },
+#endif
 	{ "D8", "dispatcher overflow", { overflow } },
 	{ "D8", "dispatcher none", { no_dispatchers } },
 	{ NULL },

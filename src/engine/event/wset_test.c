@@ -309,7 +309,7 @@ static void members_come_while_somebody_sleeps(void **state)
 	scene_close(&s);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* as in channel_test */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* as in channel_test */
 static void *wait_for_ever(void *arg)
 {
 	struct scene *s = arg;
@@ -343,7 +343,7 @@ int main(void)
 		cmocka_unit_test(descriptor_becomes_readable),
 		cmocka_unit_test(other_descriptors_wake_as_well),
 		cmocka_unit_test(members_come_while_somebody_sleeps),
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 		cmocka_unit_test(who_sleeps_may_be_cancelled),
 #endif
 	};

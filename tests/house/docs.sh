@@ -114,6 +114,10 @@ check_output "and this check can fail" '^NONSENSE$' wire_lacks NONSENSE
 check_output "cases are named after rows" '^V7$' rows_of_cases
 check "docs/rows.md has every row and object" prints_nothing rows_lacking
 check_output "and this can fail too" '^M99$' rows_lacking M99
+untitled_rows() {
+	[ ! -x "$HD_BUILD/tests/conformance/ofi-conformance" ] || tests/conformance/matrix --titles "$HD_BUILD"
+}
+check "the table of conformance has a title for each row" untitled_rows
 
 cat >"$tap_scratch/bad.md" <<'EOF'
 `src/engine/nothing.c`, [a link](nothing.md), [a heading](#nothing), HEDDLE_NOTHING, hd_nothing

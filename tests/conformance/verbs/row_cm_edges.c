@@ -88,6 +88,34 @@ static void hints(struct ct *ct)
 	CT_TRUE(ct, rdma_getaddrinfo("127.0.0.1", "no-such-service", &want, &res) != 0);
 }
 
+/* rdma_get_devices(3): each of our devices that ibv_get_device_list(3) has is there, and open. */
+static void device_list(struct ct *ct)
+{
+	int count = -1;
+	struct ibv_context **open = rdma_get_devices(&count);
+	struct ibv_device **all = ibv_get_device_list(NULL);
+
+	CT_TRUE(ct, open && all && count >= 0 && !open[count]);
+	for (int i = 0; all[i]; i++) {
+		struct ibv_pd *pd;
+		int at = 0;
+
+		if (strncmp(ibv_get_device_name(all[i]), "heddle", 6) !=
+		    0) /* a card's, which ids are not bound to */
+			continue;
+		while (at < count && open[at]->device != all[i])
+			at++;
+		CT_TRUE(ct, at < count);
+		pd = ibv_alloc_pd(open[at]);
+		CT_TRUE(ct, pd);
+		CT_EQ(ct, ibv_dealloc_pd(pd), 0);
+	}
+	rdma_free_devices(open);
+	CT_TRUE(ct, (open = rdma_get_devices(NULL)) != NULL); /* nobody needs the count */
+	rdma_free_devices(open);
+	ibv_free_device_list(all);
+}
+
 /* ---- too often ------------------------------------------------------------------------------------------------------------------ */
 
 static void twice(struct ct *ct)
@@ -101,7 +129,7 @@ static void twice(struct ct *ct)
 	if (ct->rank) {
 		c.id = cmt_resolve(&c);
 		devices = rdma_get_devices(NULL);
-		CT_TRUE(ct, devices && devices[0] == c.id->verbs && !devices[1]);
+		CT_TRUE(ct, devices && devices[0] == c.id->verbs && devices[1] && !devices[2]);
 		pd = ibv_alloc_pd(devices[0]); /* another domain of the same device will do */
 		CT_TRUE(ct, pd);
 		CMT_OK(ct, rdma_create_qp(c.id, pd, &attr));
@@ -341,6 +369,7 @@ static void migration_waits(struct ct *ct)
 const struct ct_case vt_cm_edges[] = { { "CM", "another-address", { another_address } },
 				       { "CM", "families", { families } },
 				       { "CM", "getaddrinfo-hints", { hints } },
+				       { "CM", "device-list", { device_list } },
 				       { "CM", "twice", CT_TWO(twice) },
 				       { "CM", "notified", CT_TWO(notified) },
 				       { "CM", "half-the-queues", { half_the_queues } },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The device that ids are bound to, rdma_get_devices(3): heddle1, whose GIDs are the addresses of this host; by native addresses also heddle0. */
+/* The device that ids are bound to: heddle1, whose GIDs are the addresses of this host; by native addresses also heddle0. And a list of both. */
 #include "base/lock.h"
 #include "front/verbs/cm/cm.h"
 
@@ -174,16 +174,28 @@ int hv_cm_path_make(struct hv_id *id)
 
 /* ---- rdma_get_devices(3) -------------------------------------------------------------------------------------------------- */
 
+/*
+ * rdma_get_devices: all that ibv_get_device_list(3) has of ours, since callers go by that one's count (Ceph's messenger does). heddle1
+ * is first: who takes the first one has that of his ids. One that cannot be opened is left out, as librdmacm has it.
+ */
 HV_PUBLIC struct ibv_context **rdma_get_devices(int *num_devices)
 {
-	struct hv_context *ctx = hv_cm_context();
-	struct ibv_context **list = ctx ? calloc(2, sizeof(struct ibv_context *)) : NULL;
+	static const enum hv_device_index order[HV_DEVICES] = { HV_ETHERNET, HV_INFINIBAND };
+	struct ibv_context **list = calloc(HV_DEVICES + 1, sizeof(struct ibv_context *));
+	int count = 0;
 
+	for (int i = 0; list && i < HV_DEVICES; i++) {
+		struct hv_context *ctx = hv_cm_context_of(order[i]);
+
+		if (ctx)
+			list[count++] = &ctx->pub.context;
+	}
 	if (num_devices)
-		*num_devices = list ? 1 : 0;
-	if (list)
-		list[0] = &ctx->pub.context;
-	return list;
+		*num_devices = count;
+	if (count)
+		return list;
+	free(list);
+	return NULL;
 }
 
 HV_PUBLIC void rdma_free_devices(struct ibv_context **list)

@@ -94,6 +94,14 @@ static int bind_eq(struct hd_fi_ep *ep, struct fid *fid, uint64_t flags)
 	return 0;
 }
 
+void hd_fi_ep_default_eq(struct hd_fi_ep *ep)
+{
+	if (ep->bound.eq || !ep->domain->eq)
+		return;
+	hd_fi_eq_use(ep->domain->eq, 1);
+	ep->bound.eq = ep->domain->eq;
+}
+
 /* fi_endpoint(3) has programs bind before fi_enable; some bind these after it, before their first operation, and nothing is lost. */
 static bool may_be_late(const struct fid *bfid)
 {

@@ -322,8 +322,10 @@ static const char *address_advice(const struct hd_fi_ep *ep, int rc)
 static int ep_enable(struct hd_fi_ep *ep)
 {
 	struct hd_ep_attr attr;
-	int rc = hd_fi_ep_check_bound(ep);
+	int rc;
 
+	hd_fi_ep_default_eq(ep);
+	rc = hd_fi_ep_check_bound(ep);
 	if (rc || ep->ep)
 		return rc;
 	hd_fi_ep_attr_of(ep, &attr);

@@ -161,10 +161,11 @@ void hd_fi_ep_recount(struct hd_fi_ep *ep);
 void hd_fi_ep_tables(struct hd_fi_ep *ep);
 
 /*
- * hd_fi_ep_bind is fi_ep_bind(3); hd_fi_ep_unbind lets go of everything bound, when the endpoint is closed
- * (bind.c).
+ * hd_fi_ep_bind is fi_ep_bind(3); hd_fi_ep_default_eq binds the domain's event queue, where there is one, to an endpoint that is enabled
+ * and has none, as fi_domain(3) says; hd_fi_ep_unbind lets go of everything bound, when the endpoint is closed (bind.c).
  */
 int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+void hd_fi_ep_default_eq(struct hd_fi_ep *ep);
 void hd_fi_ep_unbind(struct hd_fi_ep *ep);
 
 extern struct fi_ops_ep hd_fi_ep_ops; /* options.c */

@@ -207,8 +207,96 @@ static void insertions(struct ct *ct)
 	close_queue(&q);
 }
 
-const struct ct_case ct_events[] = {
-	{ "EQ", "written", { written } },	{ "EQ", "overrun", { overrun } },
-	{ "EQ", "wakes", { wakes } },		{ "EQ", "condition", { condition } },
-	{ "EQ", "insertions", { insertions } }, { 0 }
-};
+/* What an endpoint of the domain has bound, or not, before it is enabled. */
+static void open_on(struct queue *q, struct fid_eq *own, struct fi_info *info, struct ct_ep *e)
+{
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
+
+	memset(e, 0, sizeof(*e));
+	e->ct = q->ct;
+	e->dom = &q->dom;
+	CT_OK(q->ct, fi_cq_open(q->dom.domain, &attr, &e->txcq, NULL));
+	e->rxcq = e->txcq;
+	CT_OK(q->ct, fi_endpoint(q->dom.domain, info, &e->ep, NULL));
+	CT_OK(q->ct, fi_ep_bind(e->ep, &e->txcq->fid, FI_TRANSMIT | FI_RECV));
+	if (own)
+		CT_OK(q->ct, fi_ep_bind(e->ep, &own->fid, 0));
+	CT_OK(q->ct, fi_enable(e->ep));
+}
+
+static void close_on(struct ct_ep *e)
+{
+	CT_OK(e->ct, fi_close(&e->ep->fid));
+	CT_OK(e->ct, fi_close(&e->txcq->fid));
+}
+
+/* The called one's queue is that of its domain, the caller's its own where it has bound one. */
+static void by_domain(struct ct *ct, bool own)
+{
+	const struct ct_want want = { .type = FI_EP_MSG };
+	struct fid_pep *pep = NULL;
+	struct fi_eq_cm_entry cm;
+	struct fi_info *info;
+	char name[CT_NAME];
+	struct fid_eq *eq;
+	struct ct_ep e;
+	uint32_t event;
+	size_t len;
+	struct queue q = { .ct = ct };
+
+	ct_open(ct, &q.dom, &want);
+	ct_eq_open(&q.dom, &q.eq);
+	ct_eq_open(&q.dom, &eq);
+	CT_OK(ct, fi_domain_bind(q.dom.domain, &q.eq->fid, 0));
+	if (ct->rank) {
+		ct_get(ct, NULL, 0, name, sizeof(name));
+		open_on(&q, own ? eq : NULL, q.dom.info, &e);
+		CT_OK(ct, fi_connect(e.ep, name, NULL, 0));
+	} else {
+		pep = ct_listen(&q.dom, eq, name, &len);
+		ct_put(ct, 1, name, sizeof(name));
+		info = ct_request(ct, eq, pep, NULL, NULL);
+		open_on(&q, NULL, info, &e);
+		fi_freeinfo(info);
+		CT_OK(ct, fi_accept(e.ep, NULL, 0));
+	}
+	ct_expect(ct, ct->rank && own ? eq : q.eq, FI_CONNECTED, &e.ep->fid);
+	if (own)
+		CT_EQ(ct, fi_eq_read(ct->rank ? q.eq : eq, &event, &cm, sizeof(cm), 0), -FI_EAGAIN);
+	ct_sync(ct, &e);
+	if (ct->rank)
+		CT_OK(ct, fi_shutdown(e.ep, 0));
+	else
+		ct_expect(ct, q.eq, FI_SHUTDOWN, &e.ep->fid);
+	ct_sync(ct, &e);
+	close_on(&e);
+	if (pep)
+		CT_OK(ct, fi_close(&pep->fid));
+	CT_OK(ct, fi_close(&eq->fid));
+	CT_EQ(ct, fi_close(&q.eq->fid), -FI_EBUSY); /* the domain has it yet */
+	CT_OK(ct, fi_close(&q.dom.domain->fid));
+	CT_OK(ct, fi_close(&q.eq->fid));
+	CT_OK(ct, fi_close(&q.dom.fabric->fid));
+	fi_freeinfo(q.dom.info);
+}
+
+/* fi_domain(3): an event queue bound to a domain is the default one of the endpoints opened on it, connection events included. */
+static void of_domain(struct ct *ct)
+{
+	by_domain(ct, false);
+}
+
+/* And endpoints may direct their events to another, by binding that. */
+static void own_beside(struct ct *ct)
+{
+	by_domain(ct, true);
+}
+
+const struct ct_case ct_events[] = { { "EQ", "written", { written } },
+				     { "EQ", "overrun", { overrun } },
+				     { "EQ", "wakes", { wakes } },
+				     { "EQ", "condition", { condition } },
+				     { "EQ", "insertions", { insertions } },
+				     { "EQ", "of-domain", { of_domain, of_domain } },
+				     { "EQ", "own-beside-domain", { own_beside, own_beside } },
+				     { 0 } };

@@ -49,7 +49,7 @@ static_assert(sizeof(struct hd_cqe) == 64, "a completion is one cache line");
 struct hd_cq_attr {
 	uint32_t size;	 /* entries wanted, rounded up to a power of two */
 	bool any_signal; /* a signal handler that ran ends hd_cq_wait and hd_cq_wait_for: -EINTR */
-	bool waitable;	 /* hd_cq_fd, hd_cq_wait and hd_cq_arm will be used */
+	bool waitable;	 /* hd_cq_fd and hd_cq_arm will be used: makes their descriptors now */
 	bool overruns; /* nobody protects it: a completion that finds it full is lost, and so are all after it */
 	void (*on_overrun)(void *arg); /* called when that happens, once, with the lock; may be NULL */
 	bool forgets; /* a completion that finds it full is lost, and nothing else happens; `overruns` does not count then */

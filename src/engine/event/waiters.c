@@ -23,8 +23,14 @@
 
 int hd_fds_missing(const char *what, int rc)
 {
+	/* what epoll_ctl(2) says where one set would be in too many others (the kernel's path_limits) */
+	const char *advice =
+		rc == -EINVAL
+			? ": no more than 500 descriptors can be polled for one domain; a wait without one (FI_WAIT_UNSPEC) has no such limit"
+			: hd_advice(-rc);
+
 	HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "%s cannot be waited for (eventfd, epoll): %s%s", what,
-			strerror(-rc), hd_advice(-rc));
+			strerror(-rc), advice);
 	return rc;
 }
 

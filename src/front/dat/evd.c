@@ -32,7 +32,7 @@ static bool evd_tells(void *arg, const struct hd_cqe *e)
 DAT_RETURN hu_evd_make(struct hu_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags, struct hu_evd **out)
 {
 	struct hu_evd *evd = hu_make(ia, DAT_HANDLE_TYPE_EVD, sizeof(*evd));
-	struct hd_cq_attr attr = { .size = (uint32_t)qlen, .waitable = true, .tells = evd_tells, .arg = evd };
+	struct hd_cq_attr attr = { .size = (uint32_t)qlen, .tells = evd_tells, .arg = evd };
 	int rc;
 
 	if (!evd)

@@ -4,6 +4,7 @@
 #include "dt.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 
 static void post_se(struct dt *d, DAT_EVD_HANDLE evd, uintptr_t n)
 {
@@ -157,10 +158,40 @@ static void bare_types(struct ct *ct)
 	dt_close(&d);
 }
 
+/* dapltest makes more than 500 in one adapter with ten threads of fourteen endpoints; the last can be waited for as the first. */
+static void many(struct ct *ct)
+{
+	enum {
+		MANY = 600
+	};
+	DAT_EVD_HANDLE evd[MANY];
+	struct rlimit was, now;
+	DAT_EVENT event;
+	DAT_COUNT more;
+	struct dt d;
+
+	CT_TRUE(ct, getrlimit(RLIMIT_NOFILE, &was) == 0);
+	now = (struct rlimit){ .rlim_cur = was.rlim_max, .rlim_max = was.rlim_max };
+	CT_TRUE(ct, setrlimit(RLIMIT_NOFILE, &now) == 0);
+	evd[0] = dt_open_software(ct, &d);
+	for (int i = 1; i < MANY; i++)
+		DT_OK(ct, dat_evd_create(d.ia, 8, DAT_HANDLE_NULL, DAT_EVD_SOFTWARE_FLAG, &evd[i]));
+	for (int i = 0; i < MANY; i += MANY - 1) {
+		DT_TYPE(ct, dat_evd_wait(evd[i], 1000, 1, &event, &more), DAT_TIMEOUT_EXPIRED);
+		post_se(&d, evd[i], 7);
+		CT_EQ(ct, next_se(&d, evd[i]), 7);
+	}
+	for (int i = 0; i < MANY; i++)
+		DT_OK(ct, dat_evd_free(evd[i]));
+	dt_close(&d);
+	CT_TRUE(ct, setrlimit(RLIMIT_NOFILE, &was) == 0);
+}
+
 const struct ct_case dt_events[] = {
 	{ "D8", "event queue", { queue } },
 	{ "D8", "event queue without a class", { bare_types } },
 	{ "D8", "event waiters", { waiters } },
 	{ "D8", "event notification", { notification } },
+	{ "D8", "event queues by the hundred", { many } },
 	{ NULL },
 };

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * A peer's endpoint gets another name while something of it is on its way: whatever ends afterwards is from the destination that stands for the
+ * endpoint then. The peer says its messages word for word, so that each can be caught in the middle.
+ */
+#include "engine/test/test_wire.h"
+
+#include <stdlib.h>
+
+#define LEN 4000u
+#define HALF 1000u
+#define THEIRS 321 /* number of their operation */
+#define KEY 7
+#define INDEX 3 /* of their endpoint */
+
+struct scene {
+	struct side s;
+	struct wire w;
+	struct hd_mr *mr;
+	struct hd_dest *now; /* the endpoint by its second name */
+	uint32_t before;     /* what its messages were from */
+	unsigned char in[LEN], out[LEN];
+};
+
+static const struct hd_cqe *next(struct scene *sc)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+
+	while (!hd_cq_peek(sc->s.cq)) {
+		hd_node_poll(sc->s.node);
+		assert_true(hd_now_ns() < end);
+	}
+	return hd_cq_peek(sc->s.cq);
+}
+
+static struct hd_pkt theirs(const struct scene *sc, uint8_t kind)
+{
+	struct hd_pkt pkt = wire_eager(&sc->w, 1, 0);
+
+	pkt.kind = kind;
+	pkt.src = INDEX;
+	pkt.op = THEIRS;
+	return pkt;
+}
+
+/* A message has come from the endpoint, which nobody here has named. */
+static struct scene *scene_open(void)
+{
+	const struct hd_announce own = { .index = INDEX, .gen = 1, .port = 4000 };
+	struct scene *sc = calloc(1, sizeof(*sc));
+	struct hd_pkt pkt;
+
+	side_open(&sc->s);
+	sc->s.ep->policy |= HD_EP_REMOTE_WRITE;
+	wire_greet(&sc->w, &sc->s);
+	wire_say(&sc->w, &(struct hd_pkt){ .kind = HD_PKT_ANNOUNCE }, &own, sizeof(own));
+	pkt = theirs(sc, HD_PKT_EAGER);
+	side_post(&sc->s, sc->in, 8, 1, 0, NULL, NULL);
+	wire_say(&sc->w, &pkt, "x", 1);
+	sc->before = next(sc)->src;
+	assert_int_not_equal(sc->before, 0);
+	hd_cq_pop(sc->s.cq);
+	test_fill(sc->out, LEN, 5);
+	return sc;
+}
+
+static void rename_it(struct scene *sc)
+{
+	const struct hd_dest *old = hd_dest_by_id(sc->s.node, sc->before);
+
+	wire_settle(&sc->w);
+	assert_null(hd_cq_peek(sc->s.cq));
+	assert_int_equal(old->refs, 0);
+	sc->now = hd_dest_make(sc->s.node);
+	assert_non_null(sc->now);
+	sc->now->refs++;
+	hd_dest_bind(sc->now, old->peer, old->remote, old->gen);
+	assert_null(hd_dest_by_id(sc->s.node, sc->before));
+}
+
+/* The end of what was on its way; `in` has it. */
+static void scene_end(struct scene *sc)
+{
+	const struct hd_cqe *e = next(sc);
+
+	assert_int_equal(e->err, 0);
+	assert_int_equal(e->len, LEN);
+	assert_int_equal(e->src, hd_dest_id(sc->now));
+	test_check(sc->in, LEN, 5);
+	hd_cq_pop(sc->s.cq);
+	hd_dest_put(sc->now);
+	if (sc->mr)
+		assert_int_equal(hd_mr_close(sc->mr), 0);
+	wire_hang_up(&sc->w);
+	side_close(&sc->s);
+	free(sc);
+}
+
+static void begin(struct scene *sc)
+{
+	const struct hd_pkt pkt = theirs(sc, HD_PKT_EAGER);
+
+	wire_head(&sc->w, &pkt, LEN);
+	wire_raw(&sc->w, sc->out, HALF);
+	wire_settle(&sc->w);
+}
+
+static void rest(struct scene *sc)
+{
+	wire_raw(&sc->w, sc->out + HALF, LEN - HALF);
+	wire_check(&sc->w, LEN);
+}
+
+static void receive(struct scene *sc)
+{
+	side_post(&sc->s, sc->in, LEN, 1, 0, NULL, NULL);
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------------------------------- */
+
+static void in_pieces_into_a_receive(void **state)
+{
+	struct scene *sc = scene_open();
+
+	receive(sc);
+	begin(sc);
+	rename_it(sc);
+	rest(sc);
+	scene_end(sc);
+}
+
+static void in_pieces_before_a_receive(void **state)
+{
+	struct scene *sc = scene_open();
+
+	begin(sc);
+	rename_it(sc);
+	receive(sc);
+	rest(sc);
+	scene_end(sc);
+}
+
+static void in_pieces_for_a_receive_that_waits(void **state)
+{
+	struct scene *sc = scene_open();
+
+	begin(sc);
+	receive(sc);
+	rename_it(sc);
+	rest(sc);
+	scene_end(sc);
+}
+
+static void kept(struct scene *sc)
+{
+	const struct hd_pkt pkt = theirs(sc, HD_PKT_EAGER);
+
+	wire_say(&sc->w, &pkt, sc->out, LEN);
+	wire_settle(&sc->w);
+}
+
+/* Who asks for the new name's alone gets it. */
+static void in_the_queue(void **state)
+{
+	struct scene *sc = scene_open();
+
+	kept(sc);
+	rename_it(sc);
+	side_post(&sc->s, sc->in, LEN, 1, 0, sc->now, NULL);
+	scene_end(sc);
+}
+
+static void claimed(void **state)
+{
+	struct scene *sc = scene_open();
+	struct iovec iov = { sc->in, LEN };
+	const struct hd_recv_args args = {
+		.iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .tag = 1
+	};
+	struct hd_claim *claim;
+
+	kept(sc);
+	assert_int_equal(hd_peek(sc->s.ep, &args, HD_PEEK_CLAIM, &claim), 0);
+	assert_int_equal(next(sc)->src, sc->before);
+	hd_cq_pop(sc->s.cq);
+	rename_it(sc);
+	assert_int_equal(hd_claim_recv(sc->s.ep, claim, &args), 0);
+	scene_end(sc);
+}
+
+/* ---- what is asked for piece by piece --------------------------------------------------------------------------------------------- */
+
+static void data(struct scene *sc)
+{
+	struct hd_pkt pkt = { .kind = HD_PKT_DATA };
+
+	wire_hear_kind(&sc->w, HD_PKT_CTS);
+	pkt.op = (uint32_t)sc->w.pkt.imm;
+	wire_say(&sc->w, &pkt, sc->out, HALF);
+	rename_it(sc);
+	pkt.tag = HALF;
+	wire_say(&sc->w, &pkt, sc->out + HALF, LEN - HALF);
+}
+
+static void a_rendezvous(void **state)
+{
+	struct scene *sc = scene_open();
+	const struct hd_pkt pkt = theirs(sc, HD_PKT_RTS);
+	const struct hd_rts rts = { .len = LEN };
+
+	receive(sc);
+	wire_say(&sc->w, &pkt, &rts, offsetof(struct hd_rts, offer));
+	data(sc);
+	scene_end(sc);
+}
+
+static void a_write_with_data_for_the_queue(void **state)
+{
+	struct scene *sc = scene_open();
+	const struct {
+		struct hd_rma head;
+		struct hd_rma_seg seg;
+	} body = { { .count = 1 }, { 0, LEN, KEY } };
+	struct hd_pkt pkt = theirs(sc, HD_PKT_WRITE);
+
+	sc->mr = side_region(&sc->s, KEY, sc->in, LEN, HD_ACCESS_REMOTE_WRITE, 0);
+	pkt.flags = HD_PKT_F_IMM;
+	pkt.tag = LEN;
+	wire_say(&sc->w, &pkt, &body, sizeof(body));
+	data(sc);
+	scene_end(sc);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(in_pieces_into_a_receive),
+		cmocka_unit_test(in_pieces_before_a_receive),
+		cmocka_unit_test(in_pieces_for_a_receive_that_waits),
+		cmocka_unit_test(in_the_queue),
+		cmocka_unit_test(claimed),
+		cmocka_unit_test(a_rendezvous),
+		cmocka_unit_test(a_write_with_data_for_the_queue),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

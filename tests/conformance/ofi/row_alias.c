@@ -172,6 +172,125 @@ static void triggers(struct ct *ct)
 	ct_take_back(&x.e, &x.r);
 }
 
+/* What triggers_more() does to rank 1. */
+static void trigger_targets(struct ct_rig *x, uint64_t *word)
+{
+	const uint64_t data[] = { 0, 20, 0, 40, 60 };
+	struct ct *ct = x->e.ct;
+	struct ct_comp c;
+
+	memset(word, 0, 4 * sizeof(*word));
+	ct_recv(&x->e, &word[0], 8, CTX(1));
+	ct_recv(&x->e, &word[1], 8, CTX(2));
+	ct_trecv(&x->e, &word[2], 8, 7, 0, CTX(3));
+	ct_trecv(&x->e, &word[3], 8, 8, 0, CTX(4));
+	ct_sync(ct, &x->e);
+	for (uintptr_t i = 0; i < 5; i++) {
+		if (i < 4)
+			ct_of(&x->e, CTX(i + 1), &c);
+		else
+			ct_any(&x->e, &c);
+		CT_EQ(ct, c.err, 0);
+		CT_EQ(ct, c.flags & FI_REMOTE_CQ_DATA ? c.data : 0, data[i]);
+		CT_TRUE(ct, i < 4 ? word[i] == i + 1 : c.flags & FI_REMOTE_WRITE);
+	}
+	ct_sync(ct, &x->e);
+	CT_TRUE(ct, !memcmp(x->r.mem, (const uint64_t[]){ 5, 6 }, 16));
+	ct_take_back(&x->e, &x->r);
+}
+
+/* Its calls with lists and with data, and reads, wait as well, and do what they do elsewhere. */
+static void triggers_more(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_TRIGGER };
+	struct fi_triggered_context ctx[7];
+	uint64_t word[] = { 1, 2, 3, 4, 5, 6, 0 };
+	struct iovec iov[7];
+	struct fid_cntr *cntr;
+	struct fid_ep *alias;
+	struct ct_rig x;
+
+	for (size_t i = 0; i < CT_COUNT(word); i++)
+		iov[i] = (struct iovec){ &word[i], 8 };
+	ct_rig_open(&x, ct, &want, 16, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	if (ct->rank) {
+		trigger_targets(&x, word);
+		return;
+	}
+	cntr = tr_cntr(&x.dom);
+	alias = alias_of(&x.e, FI_TRANSMIT | FI_TRIGGER);
+	for (size_t i = 0; i < CT_COUNT(word); i++)
+		tr_when(&ctx[i], cntr, i + 1);
+	ct_sync(ct, &x.e);
+	CT_OK(ct, fi_sendv(alias, &iov[0], NULL, 1, x.e.addr[1], &ctx[0]));
+	CT_OK(ct, fi_senddata(alias, &word[1], 8, NULL, 20, x.e.addr[1], &ctx[1]));
+	CT_OK(ct, fi_tsendv(alias, &iov[2], NULL, 1, x.e.addr[1], 7, &ctx[2]));
+	CT_OK(ct, fi_tsenddata(alias, &word[3], 8, NULL, 40, x.e.addr[1], 8, &ctx[3]));
+	CT_OK(ct, fi_writev(alias, &iov[4], NULL, 1, x.e.addr[1], x.at.addr, x.at.key, &ctx[4]));
+	CT_OK(ct, fi_writedata(alias, &word[5], 8, NULL, 60, x.e.addr[1], x.at.addr + 8, x.at.key, &ctx[5]));
+	CT_OK(ct, fi_readv(alias, &iov[6], NULL, 1, x.e.addr[1], x.at.addr, x.at.key, &ctx[6]));
+	memset(iov, 0xff, sizeof(iov)); /* the program's segments need not live on */
+	ct_quiet(&x.e, 30, "what waits for a counter");
+	for (size_t i = 0; i < CT_COUNT(word); i++) {
+		CT_OK(ct, fi_cntr_add(cntr, 1));
+		ct_done(&x.e, &ctx[i]);
+	}
+	CT_EQ(ct, word[6], 5);
+	ct_sync(ct, &x.e);
+	CT_OK(ct, fi_close(&alias->fid));
+	CT_OK(ct, fi_close(&cntr->fid));
+	ct_take_back(&x.e, &x.r);
+}
+
+/* Receives through the alias of a receiver, whatever call they are: none takes a message before its time. */
+static void triggers_receives(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_TRIGGER };
+	struct fi_triggered_context ctx[4];
+	uint64_t word[4] = { 0 }, out = 0;
+	struct iovec iov[4];
+	struct fid_cntr *cntr;
+	struct fid_ep *alias;
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_start(ct, &dom, &e, &want);
+	if (!ct->rank) {
+		for (int i = 0; i < 4; i++, ct_done(&e, CTX(1))) {
+			out = (uint64_t)i + 1;
+			if (i < 2)
+				ct_send(&e, 1, &out, 8, CTX(1));
+			else
+				ct_tsend(&e, 1, &out, 8, 7, CTX(1));
+		}
+		ct_sync(ct, &e);
+		ct_finish(&e);
+		return;
+	}
+	cntr = tr_cntr(&dom);
+	alias = alias_of(&e, FI_RECV | FI_TRIGGER);
+	for (size_t i = 0; i < 4; i++) {
+		tr_when(&ctx[i], cntr, i + 1);
+		iov[i] = (struct iovec){ &word[i], 8 };
+	}
+	CT_OK(ct, fi_recv(alias, &word[0], 8, NULL, FI_ADDR_UNSPEC, &ctx[0]));
+	CT_OK(ct, fi_recvv(alias, &iov[1], NULL, 1, FI_ADDR_UNSPEC, &ctx[1]));
+	CT_OK(ct, fi_trecv(alias, &word[2], 8, NULL, FI_ADDR_UNSPEC, 7, 0, &ctx[2]));
+	CT_OK(ct, fi_trecvv(alias, &iov[3], NULL, 1, FI_ADDR_UNSPEC, 4, 3, &ctx[3]));
+	memset(iov, 0xff, sizeof(iov));
+	ct_sync(ct, &e);
+	ct_quiet(&e, 30, "what waits for a counter");
+	for (size_t i = 0; i < 4; i++) {
+		CT_EQ(ct, word[i], 0);
+		CT_OK(ct, fi_cntr_add(cntr, 1));
+		CT_EQ(ct, ct_done(&e, &ctx[i]), 8);
+		CT_EQ(ct, word[i], i + 1);
+	}
+	CT_OK(ct, fi_close(&alias->fid));
+	CT_OK(ct, fi_close(&cntr->fid));
+	ct_finish(&e);
+}
+
 static void bad(struct ct *ct)
 {
 	struct fid_ep *alias = NULL;
@@ -192,5 +311,7 @@ const struct ct_case ct_alias[] = { { "ALIAS", "transmit", { transmit, transmit 
 				    { "ALIAS", "receive", { receive, receive } },
 				    { "ALIAS", "early", { early, early } },
 				    { "ALIAS", "triggers", { triggers, triggers } },
+				    { "ALIAS", "triggers-more", { triggers_more, triggers_more } },
+				    { "ALIAS", "triggers-receives", { triggers_receives, triggers_receives } },
 				    { "ALIAS", "bad", { bad } },
 				    { 0 } };

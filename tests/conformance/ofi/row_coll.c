@@ -20,6 +20,7 @@ struct act {
 	int g;
 	const int *list; /* of the group */
 	uint64_t seed;
+	bool by_message;
 };
 
 /* One member's part of it. */
@@ -248,6 +249,28 @@ static ssize_t part_call(struct party *p, const struct act *a, const struct seat
 	}
 }
 
+/* The same by struct fi_msg_collective, which has lists of one segment. */
+static ssize_t part_message(struct party *p, const struct act *a, const struct seat *s, const struct part *t,
+			    void *ctx)
+{
+	const bool is_root = t->rank == a->root;
+	const bool reads = a->coll != FI_BARRIER && (a->coll != FI_SCATTER || is_root);
+	const bool writes = a->coll != FI_BARRIER && a->coll != FI_BROADCAST &&
+			    ((a->coll != FI_REDUCE && a->coll != FI_GATHER) || is_root);
+	const struct fi_ioc buf = { t->buf, a->count };
+	struct fi_ioc result = { t->result, a->count };
+	const struct fi_msg_collective m = { .msg_iov = &buf,
+					     .iov_count = reads,
+					     .coll_addr = fi_mc_addr(s->mc[a->g]),
+					     .root_addr = p->addr[a->list ? a->list[a->root] : a->root],
+					     .coll = a->coll,
+					     .datatype = a->type,
+					     .op = a->op,
+					     .context = ctx };
+
+	return s->ep->collective->msg(s->ep, &m, &result, NULL, writes, 0);
+}
+
 /* The parts of this process begin; their contexts count up from `first`. */
 static void act_begin(struct party *p, const struct act *a, struct part *parts, uintptr_t first)
 {
@@ -258,7 +281,8 @@ static void act_begin(struct party *p, const struct act *a, struct part *parts, 
 		if (rank < 0)
 			continue;
 		part_make(p, a, &parts[i], rank);
-		CT_POST(&p->e, part_call(p, a, &p->seat[i], &parts[i], CTX(first + (uintptr_t)i)));
+		CT_POST(&p->e, (a->by_message ? part_message : part_call)(p, a, &p->seat[i], &parts[i],
+									  CTX(first + (uintptr_t)i)));
 	}
 }
 
@@ -334,6 +358,38 @@ static void everything(struct ct *ct)
 
 				every_root(&p, &a);
 			}
+	party_leave(&p, 0);
+	party_close(&p);
+}
+
+/* Every operation by the call that takes a message; lists of more than a segment are refused. */
+static void messages(struct ct *ct)
+{
+	const struct ct_want want = { 0 };
+	struct fi_ioc two[2] = { { 0 } };
+	struct fi_msg_collective m = { .msg_iov = two, .iov_count = 2, .coll = FI_ALLREDUCE };
+	struct party p;
+
+	party_open(ct, &p, 3, &want);
+	party_join(&p, 0, NULL);
+	for (int coll = FI_BARRIER; coll <= FI_GATHER; coll++) {
+		struct act a = { .coll = (enum fi_collective_op)coll,
+				 .type = FI_INT32,
+				 .op = FI_SUM,
+				 .count = 300,
+				 .size = 4,
+				 .by_message = true };
+
+		every_root(&p, &a);
+	}
+	m.coll_addr = fi_mc_addr(p.seat[0].mc[0]);
+	CT_EQ(ct, p.e.ep->collective->msg(p.e.ep, &m, two, NULL, 1, 0), -FI_EINVAL);
+	m.iov_count = 1;
+	CT_EQ(ct, p.e.ep->collective->msg(p.e.ep, &m, two, NULL, 2, 0), -FI_EINVAL);
+	CT_EQ(ct, p.e.ep->collective->msg(p.e.ep, &m, NULL, NULL, 1, 0), -FI_EINVAL);
+	CT_EQ(ct, p.e.ep->collective->msg(p.e.ep, NULL, NULL, NULL, 0, 0), -FI_EINVAL);
+	m.coll = (enum fi_collective_op)77;
+	CT_EQ(ct, p.e.ep->collective->msg(p.e.ep, &m, two, NULL, 1, 0), -FI_EINVAL);
 	party_leave(&p, 0);
 	party_close(&p);
 }
@@ -549,6 +605,7 @@ const struct ct_case ct_coll[] = {
 	{ "COLL", "eight", FOUR(everything), 0, 8, .slow = true },
 	{ "COLL", "large-three", CT_THREE(everything), 0, 3 | LARGE, .slow = true },
 	{ "COLL", "large-five", CT_TWO(everything), 0, 5 | LARGE, .slow = true },
+	{ "COLL", "messages", CT_THREE(messages) },
 	{ "COLL", "reductions", CT_THREE(reductions), 0, 3 },
 	{ "COLL", "reductions-five", CT_TWO(reductions), 0, 5, .slow = true },
 	{ "COLL", "side-by-side", CT_TWO(side_by_side), 0, 5 },

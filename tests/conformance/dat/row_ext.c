@@ -262,6 +262,51 @@ static void datagram_refused(struct ct *ct)
 	ud_close(&u);
 }
 
+/* A handshake may be freed as soon as it is told of, by either side, and once; how its sides reach each other stays. */
+static void datagram_handshakes(struct ct *ct)
+{
+	char why[] = "not today";
+	DAT_CONN_QUAL q = dt_qualifier();
+	const DAT_CONNECTION_EVENT_DATA *told;
+	DAT_CONTEXT cm;
+	DAT_PSP_HANDLE psp;
+	DAT_EVENT event;
+	struct ud u;
+
+	ud_open(ct, &u);
+	DT_ERR(ct, dat_ib_ud_cm_free(u.d[0].pz, u.cm[0]), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	DT_TYPE(ct, dat_ib_ud_cm_free(u.ep[0], u.cm[1]), DAT_INVALID_PARAMETER);
+	DT_TYPE(ct, dat_ib_ud_cm_free(u.ep[0], (DAT_CONTEXT){ .as_ptr = NULL }), DAT_INVALID_PARAMETER);
+	for (int k = 0; k < 2; k++) {
+		DT_OK(ct, dat_ib_ud_cm_free(u.ep[k], u.cm[k]));
+		DT_TYPE(ct, dat_ib_ud_cm_free(u.ep[k], u.cm[k]), DAT_INVALID_PARAMETER);
+		DT_OK(ct, dat_ib_ud_ah_free(u.ep[k], &u.to[k]));
+	}
+	DT_OK(ct, dat_psp_create(u.d[1].ia, q, u.d[1].cr, DAT_PSP_CONSUMER_FLAG, &psp));
+	dt_call(&u.d[0], u.ep[0], &u.d[1], q);
+	DT_OK(ct, dat_cr_accept(ud_request(&u.d[1]), u.ep[1], 0, NULL));
+	ud_established(&u, 0, DAT_IB_UD_REMOTE_AH);
+	DT_OK(ct, dat_ib_ud_cm_free(u.ep[0], u.cm[0])); /* the other end may not know of it yet */
+	ud_established(&u, 1, DAT_IB_UD_PASSIVE_REMOTE_AH);
+	DT_OK(ct, dat_ib_ud_cm_free(u.ep[1], u.cm[1]));
+	dt_call(&u.d[0], u.ep[0], &u.d[1], q);
+	DT_OK(ct, dat_cr_reject(ud_request(&u.d[1]), sizeof(why), why));
+	event = dt_event(&u.d[0], u.d[0].connect, (DAT_EVENT_NUMBER)DAT_IB_UD_CONNECTION_REJECT_EVENT);
+	told = &event.event_data.connect_event_data;
+	cm = extension(&event)->context;
+	CT_TRUE(ct, (size_t)told->private_data_size >= sizeof(why) &&
+			    !memcmp(told->private_data, why, sizeof(why)));
+	DT_OK(ct, dat_ib_ud_cm_free(u.ep[0], cm));
+	for (int k = 0; k < 2; k++) {
+		dt_recv(&u.d[!k], u.ep[!k], 4096, HEADER + 8, 1);
+		DT_OK(ct, ud_send(&u, k, 0, 8, 2));
+		ext_dto(&u.d[!k], u.d[!k].recv, u.ep[!k], DAT_IB_UD_RECV, 1, DAT_DTO_SUCCESS);
+		ext_dto(&u.d[k], u.d[k].request, u.ep[k], DAT_IB_UD_SEND, 2, DAT_DTO_SUCCESS);
+	}
+	DT_OK(ct, dat_psp_free(psp));
+	ud_close(&u);
+}
+
 static bool says(const DAT_NAMED_ATTR *attrs, int count, const DAT_NAMED_ATTR *wanted)
 {
 	for (int i = 0; i < count; i++)
@@ -300,5 +345,6 @@ const struct ct_case dt_ext[] = {
 	{ "D8", "extension datagrams", { datagrams } },
 	{ "D8", "extension datagram errors", { datagram_errors } },
 	{ "D8", "extension datagram refused", { datagram_refused } },
+	{ "D8", "extension datagram handshakes", { datagram_handshakes } },
 	{ NULL },
 };

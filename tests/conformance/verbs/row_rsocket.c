@@ -167,21 +167,6 @@ static void names(struct ct *ct)
 	rst_close(&r);
 }
 
-/* Figures that programs print are there. */
-static void expect_tcp_info(struct ct *ct, int s, int state)
-{
-	struct tcp_info info;
-	socklen_t len = sizeof(info);
-
-	memset(&info, 0xff, sizeof(info));
-	CMT_OK(ct, rgetsockopt(s, IPPROTO_TCP, TCP_INFO, &info, &len));
-	CT_EQ(ct, len, sizeof(info));
-	CT_EQ(ct, info.tcpi_state, state);
-	CT_EQ(ct, info.tcpi_total_retrans, 0);
-	CT_TRUE(ct, info.tcpi_snd_mss > 0 && info.tcpi_snd_mss <= 1 << 20);
-	CT_TRUE(ct, state != TCP_ESTABLISHED || (info.tcpi_snd_cwnd > 0 && info.tcpi_snd_cwnd <= 1 << 20));
-}
-
 static void both_ways(struct ct *ct)
 {
 	static const size_t pieces[] = { 1, 700, 1024, 1025, 16384, 16385, 100000, 3000000 };
@@ -192,7 +177,7 @@ static void both_ways(struct ct *ct)
 		size_t len = pieces[i] < 1000 ? pieces[i] * 1000 : 3000000;
 
 		if (i == 1)
-			expect_tcp_info(ct, r.s, TCP_ESTABLISHED);
+			rst_tcp_state(ct, r.s, TCP_ESTABLISHED);
 		for (int turn = 0; turn < 2; turn++)
 			if (turn == ct->rank)
 				rst_send(&r, len, i, pieces[i]);
@@ -295,16 +280,6 @@ static void half(struct ct *ct)
 	rst_close(&r);
 }
 
-static void expect_option(struct ct *ct, int s, const int *option, int want)
-{
-	int value = -1;
-	socklen_t len = sizeof(value);
-
-	CMT_OK(ct, rgetsockopt(s, option[0], option[1], &value, &len));
-	CT_EQ(ct, value, want);
-	CT_EQ(ct, len, sizeof(value));
-}
-
 static void *accepts(void *arg)
 {
 	const struct rst *r = arg;
@@ -330,7 +305,7 @@ static void shut_listener(struct ct *ct)
 		CT_EQ(ct, (intptr_t)err, EINVAL);
 		CMT_ERR(ct, raccept(r.listener, NULL, NULL), EINVAL);
 		CT_EQ(ct, rst_await(&r, r.listener, POLLHUP) & POLLIN, 0);
-		expect_option(ct, r.listener, (int[]){ SOL_SOCKET, SO_ACCEPTCONN }, 0);
+		rst_option(ct, r.listener, (int[]){ SOL_SOCKET, SO_ACCEPTCONN }, 0);
 		CMT_OK(ct, rshutdown(r.listener, SHUT_RDWR));
 	}
 	ct_sync(ct, NULL);
@@ -555,6 +530,55 @@ static void sleeps(struct ct *ct)
 	rst_close(&r);
 }
 
+/* Sets of which one has this descriptor, or none. */
+static int select_one(struct ct *ct, int fd, short event, struct timeval *time)
+{
+	static const short events[] = { POLLIN, POLLOUT, POLLPRI };
+	fd_set set[3];
+	int rc;
+
+	for (int i = 0; i < 3; i++) {
+		FD_ZERO(&set[i]);
+		if (events[i] == event)
+			FD_SET(fd, &set[i]);
+	}
+	rc = rselect(fd + 1, &set[0], &set[1], &set[2], time);
+	for (int i = 0; i < 3; i++)
+		CT_EQ(ct, !!FD_ISSET(fd, &set[i]), rc && events[i] == event);
+	return rc;
+}
+
+/* What is ready stays in its set; a descriptor that is none and a time that is none are errors. */
+static void selects(struct ct *ct)
+{
+	struct timeval now = { 0 }, later = { .tv_sec = RST_PATIENCE / 1000 }, never = { .tv_usec = -1 };
+	struct rst r = { 0 };
+	char c;
+
+	rst_pair(ct, &r);
+	if (!ct->rank) {
+		CT_EQ(ct, select_one(ct, r.s, POLLIN, &now), 0);
+		CT_EQ(ct, select_one(ct, r.s, POLLPRI, &now), 0);
+		CT_EQ(ct, select_one(ct, r.s, POLLOUT, &later), 1); /* when its caller has heard of it */
+		CMT_ERR(ct, rselect(-1, NULL, NULL, NULL, &now), EINVAL);
+		CMT_ERR(ct, select_one(ct, r.s, POLLIN, &never), EINVAL);
+		CMT_ERR(ct, select_one(ct, FD_SETSIZE - 1, POLLIN, &now), EBADF);
+	}
+	ct_sync(ct, NULL);
+	if (ct->rank) {
+		CT_EQ(ct, rsend(r.s, "a", 1, 0), 1);
+		ct_sync(ct, NULL);
+	} else {
+		CT_EQ(ct, select_one(ct, r.s, POLLIN, &later), 1);
+		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 1);
+		CT_EQ(ct, select_one(ct, r.s, POLLIN, &now), 0);
+		ct_sync(ct, NULL);
+		CT_EQ(ct, select_one(ct, r.s, POLLIN, NULL), 1); /* it has been closed */
+		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 0);
+	}
+	rst_close(&r);
+}
+
 /* It is under way, or has succeeded meanwhile. */
 static void calls_again(struct rst *r, int under_way)
 {
@@ -640,138 +664,6 @@ static void threads(struct ct *ct)
 	CT_EQ(ct, pthread_join(poller, NULL), 0);
 	ct_sync(ct, NULL);
 	rst_close(&r);
-}
-
-/* ---- options ------------------------------------------------------------------------------------------------------------------- */
-
-/* Whatever is not 0 is on; as librdmacm and the kernel tell it. */
-static void switches(struct ct *ct)
-{
-	static const int known[][2] = { { SOL_SOCKET, SO_KEEPALIVE },
-					{ SOL_SOCKET, SO_OOBINLINE },
-					{ SOL_SOCKET, SO_REUSEADDR },
-					{ SOL_SOCKET, SO_BROADCAST },
-					{ IPPROTO_TCP, TCP_NODELAY } };
-	static const int values[] = { 1, 77, -1 };
-	int s = rsocket(AF_INET, SOCK_STREAM, 0), six = rsocket(AF_INET6, SOCK_STREAM, 0);
-	const int v6only[] = { IPPROTO_IPV6, IPV6_V6ONLY };
-
-	for (size_t i = 0; i < CT_COUNT(known); i++)
-		for (size_t v = 0; v < CT_COUNT(values); v++) {
-			expect_option(ct, s, known[i], 0);
-			CMT_OK(ct, rsetsockopt(s, known[i][0], known[i][1], &values[v], sizeof(int)));
-			expect_option(ct, s, known[i], 1);
-			CMT_OK(ct, rsetsockopt(s, known[i][0], known[i][1], &(int){ 0 }, sizeof(int)));
-		}
-	CMT_OK(ct, rsetsockopt(six, v6only[0], v6only[1], &values[2], sizeof(int)));
-	expect_option(ct, six, v6only, 1);
-	CMT_OK(ct, rclose(s));
-	CMT_OK(ct, rclose(six));
-}
-
-/* tcp(7): what they are at first, and 0 is none. */
-static void keepalive(struct ct *ct)
-{
-	static const int known[][3] = { { IPPROTO_TCP, TCP_KEEPIDLE, 7200 },
-					{ IPPROTO_TCP, TCP_KEEPCNT, 9 },
-					{ IPPROTO_TCP, TCP_KEEPINTVL, 75 } };
-	int s = rsocket(AF_INET, SOCK_STREAM, 0);
-
-	for (size_t i = 0; i < CT_COUNT(known); i++) {
-		expect_option(ct, s, known[i], known[i][2]);
-		CMT_ERR(ct, rsetsockopt(s, known[i][0], known[i][1], &(int){ 0 }, sizeof(int)), EINVAL);
-		CMT_OK(ct, rsetsockopt(s, known[i][0], known[i][1], &(int){ 20 }, sizeof(int)));
-		expect_option(ct, s, known[i], 20);
-	}
-	CMT_OK(ct, rclose(s));
-}
-
-static void options(struct ct *ct)
-{
-	static const int known[][2] = { { SOL_SOCKET, SO_SNDBUF },  { SOL_SOCKET, SO_RCVBUF },
-					{ SOL_RDMA, RDMA_SQSIZE },  { SOL_RDMA, RDMA_RQSIZE },
-					{ SOL_RDMA, RDMA_INLINE },  { SOL_RDMA, RDMA_IOMAPSIZE },
-					{ IPPROTO_TCP, TCP_MAXSEG } };
-	int s = rsocket(AF_INET, SOCK_STREAM, 0), six = rsocket(AF_INET6, SOCK_STREAM, 0);
-	struct linger l = { 1, 5 };
-	socklen_t len = sizeof(l);
-	char c = 1;
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		int value = 20 + (int)i;
-
-		CMT_OK(ct, rsetsockopt(s, known[i][0], known[i][1], &value, sizeof(value)));
-		expect_option(ct, s, known[i], value);
-		CMT_ERR(ct, rsetsockopt(s, known[i][0], known[i][1], &c, 1), EINVAL);
-	}
-	CMT_OK(ct, rsetsockopt(s, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
-	l = (struct linger){ 0 };
-	CMT_OK(ct, rgetsockopt(s, SOL_SOCKET, SO_LINGER, &l, &len));
-	CT_TRUE(ct, l.l_onoff && l.l_linger == 5);
-	CMT_OK(ct, rsetsockopt(six, IPPROTO_IPV6, IPV6_V6ONLY, &(int){ 1 }, sizeof(int)));
-	expect_option(ct, six, (int[]){ IPPROTO_IPV6, IPV6_V6ONLY }, 1);
-	expect_option(ct, s, (int[]){ SOL_SOCKET, SO_TYPE }, SOCK_STREAM);
-	expect_tcp_info(ct, s, TCP_CLOSE);
-	CMT_ERR(ct, rsetsockopt(s, SOL_SOCKET, SO_MARK, &l, sizeof(int)), ENOPROTOOPT);
-	CMT_ERR(ct, rgetsockopt(s, SOL_SOCKET, SO_MARK, &l, &len), ENOPROTOOPT);
-	CMT_ERR(ct, rsetsockopt(s, SOL_SOCKET, SO_SNDBUF, NULL, sizeof(int)), EFAULT);
-	CMT_ERR(ct, rfcntl(s, F_GETLK), EINVAL);
-	CMT_OK(ct, rclose(s));
-	CMT_OK(ct, rclose(six));
-}
-
-/* What a value becomes, and how many bytes of it are told where there is room for so many. */
-static void traffic_as(struct ct *ct, int family, int type)
-{
-	static const int ints[][2] = { { 16, 16 },  { 0xbb, 0xbb },  { 255, 255 }, { 256, 0 },
-				       { -2, 254 }, { 0x1b8, 0xb8 }, { -1, 255 },  { INT_MAX, 255 } };
-	int s = rsocket(family, type, 0), most = type == SOCK_STREAM ? 0xfc : 0xff;
-	const int tos[] = { IPPROTO_IP, IP_TOS }, tclass[] = { IPPROTO_IPV6, IPV6_TCLASS };
-	uint8_t bytes[4] = { 0xb9, 1, 1, 1 };
-	socklen_t len;
-
-	CT_TRUE(ct, s >= 0);
-	for (size_t i = 0; i < sizeof(ints) / sizeof(ints[0]); i++) {
-		CMT_OK(ct, rsetsockopt(s, tos[0], tos[1], &ints[i][0], sizeof(int)));
-		expect_option(ct, s, tos, ints[i][1] & most);
-	}
-	CMT_OK(ct, rsetsockopt(s, tos[0], tos[1], bytes, 0));
-	expect_option(ct, s, tos, 0);
-	for (len = 1; len < 4; len++) {
-		CMT_OK(ct, rsetsockopt(s, tos[0], tos[1], bytes, len));
-		expect_option(ct, s, tos, 0xb9 & most);
-	}
-	for (socklen_t room = 0; room < 4; room++) {
-		memset(bytes, 7, sizeof(bytes));
-		len = room;
-		CMT_OK(ct, rgetsockopt(s, tos[0], tos[1], bytes, &len));
-		CT_EQ(ct, len, room ? 1 : 0);
-		CT_EQ(ct, bytes[0], room ? 0xb9 & most : 7);
-		CT_EQ(ct, bytes[1], 7);
-	}
-	if (family == AF_INET) {
-		CMT_ERR(ct, rsetsockopt(s, tclass[0], tclass[1], &most, sizeof(int)), ENOPROTOOPT);
-	} else {
-		expect_option(ct, s, tclass, 0); /* the other is IPv4's */
-		CMT_OK(ct, rsetsockopt(s, tclass[0], tclass[1], &(int){ 0xbb }, sizeof(int)));
-		expect_option(ct, s, tclass, 0xbb & most);
-		CMT_ERR(ct, rsetsockopt(s, tclass[0], tclass[1], &(int){ 256 }, sizeof(int)), EINVAL);
-		CMT_ERR(ct, rsetsockopt(s, tclass[0], tclass[1], &(int){ -2 }, sizeof(int)), EINVAL);
-		CMT_ERR(ct, rsetsockopt(s, tclass[0], tclass[1], bytes, 1), EINVAL);
-		expect_option(ct, s, tclass, 0xbb & most);
-		CMT_OK(ct, rsetsockopt(s, tclass[0], tclass[1], &(int){ -1 }, sizeof(int)));
-		expect_option(ct, s, tclass, 0);
-		expect_option(ct, s, tos, 0xb9 & most);
-	}
-	CMT_OK(ct, rclose(s));
-}
-
-static void traffic(struct ct *ct)
-{
-	traffic_as(ct, AF_INET, SOCK_STREAM);
-	traffic_as(ct, AF_INET, SOCK_DGRAM);
-	traffic_as(ct, AF_INET6, SOCK_STREAM);
-	traffic_as(ct, AF_INET6, SOCK_DGRAM);
 }
 
 /* ---- direct writes --------------------------------------------------------------------------------------------------------------- */
@@ -878,12 +770,9 @@ const struct ct_case vt_rsocket[] = {
 	{ "RS", "closed-by-two", CT_TWO(closed_by_two), .slow = true },
 	{ "RS", "backpressure", CT_TWO(backpressure) },
 	{ "RS", "sleeps", CT_TWO(sleeps), .slow = true },
+	{ "RS", "selects", CT_TWO(selects) },
 	{ "RS", "nonblocking", CT_TWO(nonblocking) },
 	{ "RS", "threads", CT_TWO(threads) },
-	{ "RS", "options", { options } },
-	{ "RS", "options that are on or off", { switches } },
-	{ "RS", "options of keepalive", { keepalive } },
-	{ "RS", "traffic-class", { traffic } },
 	{ "RS", "mapped-memory", CT_TWO(mapped) },
 	{ "RS", "fork", CT_TWO(forks) },
 	{ 0 },

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 
 socklen_t rst_size(const struct rst *r)
@@ -137,4 +138,28 @@ void rst_quiet(struct rst *r, int s)
 	struct pollfd p = { .fd = s, .events = POLLIN };
 
 	CT_EQ(r->ct, rpoll(&p, 1, 20), 0);
+}
+
+void rst_option(struct ct *ct, int s, const int *option, int want)
+{
+	int value = -1;
+	socklen_t len = sizeof(value);
+
+	CMT_OK(ct, rgetsockopt(s, option[0], option[1], &value, &len));
+	CT_EQ(ct, value, want);
+	CT_EQ(ct, len, sizeof(value));
+}
+
+void rst_tcp_state(struct ct *ct, int s, int state)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	memset(&info, 0xff, sizeof(info));
+	CMT_OK(ct, rgetsockopt(s, IPPROTO_TCP, TCP_INFO, &info, &len));
+	CT_EQ(ct, len, sizeof(info));
+	CT_EQ(ct, info.tcpi_state, state);
+	CT_EQ(ct, info.tcpi_total_retrans, 0);
+	CT_TRUE(ct, info.tcpi_snd_mss > 0 && info.tcpi_snd_mss <= 1 << 20);
+	CT_TRUE(ct, state != TCP_ESTABLISHED || (info.tcpi_snd_cwnd > 0 && info.tcpi_snd_cwnd <= 1 << 20));
 }

@@ -35,4 +35,8 @@ void rst_receive(struct rst *r, size_t len, uint64_t seed, size_t piece);
 void rst_quiet(struct rst *r, int s);
 void rst_nonblocking(struct rst *r, int s, bool on);
 
+/* rst_option: this option {level, name} is an int of this value. rst_tcp_state: TCP_INFO tells this state, and nothing that cannot be. */
+void rst_option(struct ct *ct, int s, const int *option, int want);
+void rst_tcp_state(struct ct *ct, int s, int state);
+
 #endif

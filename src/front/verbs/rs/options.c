@@ -80,6 +80,12 @@ static int apply(struct rs *rs, const struct option *o, int value)
 	return rdma_set_option(rs->id, RDMA_OPTION_ID, option, &value, sizeof(value)) ? -errno : 0;
 }
 
+/* It has not been connected yet. */
+static bool is_early(const struct rs *rs)
+{
+	return rs->state == RS_OPEN || rs->state == RS_LISTENING || rs->state == RS_DATAGRAM;
+}
+
 static int set_number(struct rs *rs, const struct option *o, const void *optval, socklen_t optlen)
 {
 	int value, rc;
@@ -91,7 +97,7 @@ static int set_number(struct rs *rs, const struct option *o, const void *optval,
 		value = value != 0;
 	if (value < (o->kind & COUNT ? 1 : 0))
 		return -EINVAL;
-	if (o->kind & EARLY && rs->state != RS_OPEN && rs->state != RS_LISTENING && rs->state != RS_DATAGRAM)
+	if (o->kind & EARLY && !is_early(rs))
 		return -EINVAL;
 	if (value > o->most)
 		value = o->most;
@@ -160,14 +166,9 @@ static bool is_tclass(const struct rs *rs, int level, int name)
 
 /* ---- the others ---------------------------------------------------------------------------------------------------------------------- */
 
-/* The path that rdma_cm is to go; only of a native address does it ask which. */
-static int set_route(struct rs *rs, const void *optval, socklen_t optlen)
+static bool is_route(const struct rs *rs, int level, int name)
 {
-	if (rs->type != SOCK_STREAM)
-		return -ENOPROTOOPT;
-	return rdma_set_option(rs->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, (void *)(uintptr_t)optval, optlen)
-		       ? -errno
-		       : 0;
+	return level == SOL_RDMA && name == RDMA_ROUTE && rs->type == SOCK_STREAM;
 }
 
 static int set_option(struct rs *rs, int level, int name, const void *optval, socklen_t optlen)
@@ -182,8 +183,8 @@ static int set_option(struct rs *rs, int level, int name, const void *optval, so
 		return set_tos(rs, optval, optlen);
 	if (is_tclass(rs, level, name))
 		return set_tclass(rs, optval, optlen);
-	if (level == SOL_RDMA && name == RDMA_ROUTE)
-		return set_route(rs, optval, optlen);
+	if (is_route(rs, level, name))
+		return is_early(rs) ? rs_route_set(rs, optval, optlen) : -EINVAL;
 	if (level != SOL_SOCKET || name != SO_LINGER)
 		return -ENOPROTOOPT;
 	if (optlen < sizeof(rs->opt.linger))
@@ -300,6 +301,8 @@ static int get_option(struct rs *rs, int level, int name, void *optval, socklen_
 		return put_tos(rs, optval, optlen);
 	if (is_tclass(rs, level, name))
 		return options_put(&rs->opt.tclass, sizeof(int), optval, optlen);
+	if (is_route(rs, level, name))
+		return rs_route_get(rs, optval, optlen);
 	if (level == IPPROTO_TCP && name == TCP_INFO)
 		return get_tcp_info(rs, optval, optlen);
 	rc = get_fact(rs, level, name, &value);

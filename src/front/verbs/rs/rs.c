@@ -25,6 +25,7 @@ static void rs_free(struct rs *rs)
 		return;
 	rs_dgram_close(rs);
 	rs_unequip(rs);
+	rs_route_drop(rs);
 	free(rs->dgram);
 	if (rs->id && rs->type == SOCK_DGRAM && rs->opt.reuse)
 		name = rs->id->route.addr.src_storage;

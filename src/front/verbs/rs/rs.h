@@ -23,6 +23,7 @@
  *	stream.c    the sending half, and what both stand on
  *	dest.c      whom datagrams go to
  *	dgram.c     names and queue pair of datagram rsockets
+ *	route.c     the path of a stream
  *	step.c      what happens
  *	wait.c      sleeping for that
  *	bytes.c     what programs send and receive by streams,
@@ -152,6 +153,12 @@ struct rs_maps {
 	uint32_t local_count;
 };
 
+/* The path that a program wants, until it is used: rs/route.c. */
+struct rs_route {
+	void *data; /* struct ibv_path_data, one or several; NULL: whatever path there is */
+	size_t len;
+};
+
 struct rs {
 	pthread_mutex_t lock;
 	int users;	/* calls, and one while it is open: under the table's lock */
@@ -166,6 +173,7 @@ struct rs {
 	struct rdma_cm_id *id;
 	bool nonblocking, cloexec;
 	struct rs_options opt;
+	struct rs_route route;
 	struct rs_end end;
 	struct rs_waiting wait;
 	struct rs_verbs v;
@@ -205,6 +213,17 @@ void rs_drop(struct rs *rs);
 struct rs *rs_next(int *fd);
 
 /* With the lock, from here on, but where it says otherwise. */
+
+/* ---- rs/route.c --------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * rs_route_set, rs_route_get: RDMA_ROUTE: 0, -EINVAL: no such length, or no room for it; -ENOMEM. rs_route_resolve: the address is known: go that way, or whatever
+ * way there is. 0 or -errno. rs_route_drop: it goes.
+ */
+int rs_route_set(struct rs *rs, const void *data, size_t len);
+int rs_route_get(const struct rs *rs, void *data, socklen_t *len);
+int rs_route_resolve(struct rs *rs);
+void rs_route_drop(struct rs *rs);
 
 /* ---- rs/step.c ---------------------------------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 
-#define ROUTE_MS 2000
 #define BATCH 16 /* completions read at once */
 
 /* ---- events of the id -------------------------------------------------------------------------------------------------------- */
@@ -50,7 +49,7 @@ static void happened(struct rs *rs, const struct rdma_cm_event *e)
 	switch (e->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		rs->state = RS_ROUTING;
-		rc = rdma_resolve_route(rs->id, ROUTE_MS) ? -errno : 0;
+		rc = rs_route_resolve(rs);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		rc = rs_greet(rs, RS_CONNECTING, rdma_connect);

@@ -9,31 +9,10 @@
 #include "engine/test/test_qp.h"
 #include "engine/xfer/xfer.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #define WAKE_MS 5000
-
-/* Does the node's epoll set become readable within so many ms? */
-static bool wakes(const struct hd_node *node, int ms)
-{
-	struct pollfd p = { .fd = hd_core(node)->epoll_fd, .events = POLLIN };
-
-	return poll(&p, 1, ms) == 1;
-}
-
-/* Turns of both, until this one can lie down. */
-static void arm(struct pair *p, struct hd_node *node)
-{
-	for (int i = 0; i < 1000; i++) {
-		pair_settle(p, 2);
-		if (!hd_sleep_arm(node) && !wakes(node, 0))
-			return;
-		hd_sleep_disarm(node);
-	}
-	fail_msg("there is always something");
-}
 
 /* ---- timers ------------------------------------------------------------------------------------------------------------------ */
 
@@ -54,15 +33,15 @@ static void turn(struct hd_node *node)
 }
 
 /* Another thread's turn takes the first timer, and the descriptor that told of it. True: not the second one with it. */
-static bool first_is_taken(struct hd_node *node, struct alarm *first, struct alarm *second, uint64_t ns)
+static bool first_is_taken(const struct side *s, struct alarm *first, struct alarm *second, uint64_t ns)
 {
-	hd_timer_set(node, &first->timer, ns / 8);
-	hd_timer_set(node, &second->timer, ns);
+	hd_timer_set(s->node, &first->timer, ns / 8);
+	hd_timer_set(s->node, &second->timer, ns);
 	while (!first->rang) {
-		assert_true(wakes(node, WAKE_MS));
-		turn(node);
+		assert_true(side_wakes(s, WAKE_MS));
+		turn(s->node);
 	}
-	turn(node);
+	turn(s->node);
 	return !second->rang;
 }
 
@@ -73,9 +52,9 @@ static void the_next_timer_wakes_who_sleeps(void **state)
 
 	side_open(&s);
 	assert_int_equal(hd_sleep_arm(s.node), 0);
-	for (uint64_t ns = 8 * HD_NS_PER_MS; !first_is_taken(s.node, &first, &second, ns); ns *= 2)
+	for (uint64_t ns = 8 * HD_NS_PER_MS; !first_is_taken(&s, &first, &second, ns); ns *= 2)
 		first.rang = second.rang = false; /* a busy machine */
-	assert_true(wakes(s.node, WAKE_MS));
+	assert_true(side_wakes(&s, WAKE_MS));
 	turn(s.node);
 	hd_sleep_disarm(s.node);
 	hd_timer_stop(s.node, &second.timer);
@@ -103,9 +82,9 @@ static void a_link_that_breaks_wakes_who_sleeps(void **state)
 		struct pair p;
 
 		open_talking(&p, t);
-		arm(&p, p.a.node);
+		pair_lie_down(&p, &p.a);
 		hd_link_down(p.a.to->peer->link, -ENOBUFS, "this link was made to break");
-		assert_true(wakes(p.a.node, 0));
+		assert_true(side_wakes(&p.a, 0));
 		hd_sleep_disarm(p.a.node);
 		pair_close(&p);
 	}
@@ -149,9 +128,9 @@ static void a_write_beside_what_waits_for_credit(void **state)
 	qp_rma(&second.a, HD_RMA_WRITE, out, 8, hd_mr_key(mr), there, out, 0); /* the two know each other */
 	qp_expect(&second, &second.a, out, 0);
 	spend_all_credit(&p, out, 4096);
-	arm(&p, p.a.node);
+	pair_lie_down(&p, &p.a);
 	qp_rma(&second.a, HD_RMA_WRITE, out, len, hd_mr_key(mr), there, out, 0);
-	assert_true(wakes(p.a.node, 0));
+	assert_true(side_wakes(&p.a, 0));
 	hd_sleep_disarm(p.a.node);
 	qp_expect(&second, &second.a, out, 0);
 	hd_ep_close(second.a.ep);

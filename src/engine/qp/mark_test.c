@@ -5,7 +5,6 @@
 #include "engine/test/test_qp.h"
 
 #include <errno.h>
-#include <poll.h>
 
 static int told;
 
@@ -128,25 +127,10 @@ static void what_is_coming_in_is_being_filled(void **state)
 /* What passes a mark in a call, and no turn, is for whoever sleeps to tell of. */
 static void wakes_for_it(struct pair *p, int times)
 {
-	struct pollfd fd = { .fd = hd_core(p->b.node)->epoll_fd, .events = POLLIN };
-
-	assert_int_equal(poll(&fd, 1, 0), 1);
+	assert_true(side_wakes(&p->b, 0));
 	hd_sleep_disarm(p->b.node);
 	pair_settle(p, 1);
 	assert_int_equal(told, times);
-}
-
-static void arm(struct pair *p)
-{
-	struct pollfd fd = { .fd = hd_core(p->b.node)->epoll_fd, .events = POLLIN };
-
-	for (int i = 0; i < 1000; i++) {
-		pair_settle(p, 2);
-		if (!hd_sleep_arm(p->b.node) && !poll(&fd, 1, 0))
-			return;
-		hd_sleep_disarm(p->b.node);
-	}
-	fail_msg("there is always something");
 }
 
 static void who_sleeps_tells_of_a_mark(void **state)
@@ -157,17 +141,17 @@ static void who_sleeps_tells_of_a_mark(void **state)
 	told = 0;
 	set_mark(&p.b, 0);
 	qp_send(&p.a, from, 8, from); /* before there is a receive */
-	arm(&p);
+	pair_lie_down(&p, &p.b);
 	qp_recv(&p.b, to, 8, to);
 	wakes_for_it(&p, 1);
 	qp_expect(&p, &p.b, to, 0);
 	qp_expect(&p, &p.a, from, 0);
-	arm(&p);
+	pair_lie_down(&p, &p.b);
 	set_mark(&p.b, 0); /* it is passed already */
 	wakes_for_it(&p, 2);
 	qp_recv(&p.b, to, 8, to);
 	set_mark(&p.b, 1);
-	arm(&p);
+	pair_lie_down(&p, &p.b);
 	hd_ep_fail(p.b.ep);
 	wakes_for_it(&p, 3);
 	pair_close(&p);

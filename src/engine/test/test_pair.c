@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,6 +178,24 @@ void pair_settle(struct pair *p, int ms)
 		hd_node_poll(p->a.node);
 		hd_node_poll(p->b.node);
 	}
+}
+
+bool side_wakes(const struct side *s, int ms)
+{
+	struct pollfd p = { .fd = hd_core(s->node)->epoll_fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
+void pair_lie_down(struct pair *p, struct side *s)
+{
+	for (int i = 0; i < 1000; i++) {
+		pair_settle(p, 2);
+		if (!hd_sleep_arm(s->node) && !side_wakes(s, 0))
+			return;
+		hd_sleep_disarm(s->node);
+	}
+	fail_msg("there is always something");
 }
 
 void side_post(struct side *s, void *buf, size_t len, uint64_t tag, uint64_t ignore,

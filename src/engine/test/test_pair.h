@@ -73,6 +73,10 @@ void side_names(struct side *s, struct side *other);
 void pair_open(struct pair *p, const char *transport);
 void pair_close(struct pair *p);
 
+/* pair_lie_down: turns of both, until this one's node is armed, as by a thread that sleeps. side_wakes: is it woken within so many ms? */
+void pair_lie_down(struct pair *p, struct side *s);
+bool side_wakes(const struct side *s, int ms);
+
 /* pair_next: the next completion of side s, while both sides make progress. pair_settle: both make progress for a while. */
 struct hd_cqe pair_next(struct pair *p, struct side *s);
 void pair_settle(struct pair *p, int ms);

@@ -121,7 +121,8 @@ int hd_timer_next_ms(struct hd_node *node);
  * hd_poll_openly: poll(2), where the thread may be cancelled, unless its program has forbidden that: 0, or -EINTR: a handler ran that is not to restart
  * calls. hd_sleep_on: the same as *rc; on_cancel puts back what the wait has changed, if the thread is cancelled.
  * hd_block_turn: a turn before that. Of one who leaves the node to another it does not count as one of a program that polls: the other one may leave it
- * to us, and both would look every few milliseconds from then on. hd_block: sleep once, on these descriptors and on whatever concerns the node, whose lock is held before and after.
+ * to us, and both would look every few milliseconds from then on. hd_block: sleep once, on these descriptors and on whatever concerns the node, whose
+ * lock is held before and after.
  */
 struct pollfd;
 struct hd_poll {

@@ -78,12 +78,14 @@ HD_FI_INLINE ssize_t read_entries(const struct reading r, enum fi_cq_format form
 {
 	struct hd_cq *cq = r.cq->cq;
 	const struct hd_cqe *e = hd_cq_peek(cq);
+	bool fails = false;
 	size_t n = 0;
 
 	if (!e || hd_fi_rare(hd_cq_gathers(cq)))
 		e = hd_cq_poll(cq);
-	while (e && n < r.count) {
-		if (hd_fi_rare(e->err) || (r.looks && is_stranger(r.cq->domain, e)))
+	while (e) {
+		fails = hd_fi_rare(e->err) || (r.looks && is_stranger(r.cq->domain, e));
+		if (fails || n == r.count)
 			break;
 		if (r.looks) {
 			struct hd_cqe moved = with_prefix(r.cq->domain, e);
@@ -102,7 +104,7 @@ HD_FI_INLINE ssize_t read_entries(const struct reading r, enum fi_cq_format form
 		return (ssize_t)n;
 	if (!e)
 		return -FI_EAGAIN;
-	return e->err || (r.looks && is_stranger(r.cq->domain, e)) ? -FI_EAVAIL : 0;
+	return fails ? -FI_EAVAIL : 0;
 }
 
 HD_FI_INLINE ssize_t read_cq(struct fid_cq *fid, void *buf, size_t count, enum fi_cq_format format,

@@ -45,3 +45,8 @@ const char *hd_advice_call(int error)
 		return "";
 	}
 }
+
+bool hd_is_short(int error)
+{
+	return error == ENOMEM || error == ENOBUFS || error == ENOSPC || error == EMFILE || error == ENFILE;
+}

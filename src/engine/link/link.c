@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The shared part of a link's life, whatever its transport: it begins, is down, and is taken apart; in a forked child it is dead. */
 #include "engine/link/link.h"
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -27,12 +28,6 @@ void hd_link_init(struct hd_link *link, struct hd_port *port, const struct hd_li
 	link->shake.link = link;
 	TAILQ_INSERT_TAIL(&hd_links(node)->links, link, entry);
 	hd_links(node)->link_count++;
-}
-
-/* Is it something of this host that has run out? */
-static bool link_is_short(int err)
-{
-	return err == -ENOMEM || err == -ENOBUFS || err == -ENOSPC || err == -EMFILE || err == -ENFILE;
 }
 
 /* Of those who called and became nobody a line each is written only while they are few. */
@@ -63,7 +58,7 @@ static const char *link_why(int err, const char *why)
 
 void hd_link_down(struct hd_link *link, int err, const char *why)
 {
-	enum hd_log_level level = err == -EPROTO || link_is_short(err) ? HD_LOG_WARN : HD_LOG_INFO;
+	enum hd_log_level level = err == -EPROTO || hd_is_short(-err) ? HD_LOG_WARN : HD_LOG_INFO;
 	char text[80];
 
 	hd_assert_locked(link->node);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Calling another node. */
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "transport/tcp/tcp.h"
@@ -56,21 +57,9 @@ void hd_tcp_connected(struct hd_tcp_link *l)
 }
 
 /* What is wrong here, and not at the other end or on the way there, of which programs are told everyday. */
-static bool connect_is_short(int err)
+static bool is_of_this_host(int err)
 {
-	switch (err) {
-	case EADDRNOTAVAIL:
-	case EAGAIN:
-	case EMFILE:
-	case ENFILE:
-	case ENOBUFS:
-	case ENOMEM:
-	case ENOSPC:
-	case EPERM:
-		return true;
-	default:
-		return false;
-	}
+	return hd_is_short(err) || err == EADDRNOTAVAIL || err == EAGAIN || err == EPERM;
 }
 
 /* A socket on its way to this address, or a negative errno. *now: it is there already. */
@@ -98,8 +87,8 @@ static int connect_failed(int fd)
 
 	if (fd >= 0)
 		close(fd);
-	if (connect_is_short(err))
-		hd_tcp_no_descriptors(err, "cannot connect");
+	if (is_of_this_host(err))
+		hd_tcp_lacks(err, "cannot connect");
 	return -err;
 }
 

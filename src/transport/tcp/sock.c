@@ -151,7 +151,7 @@ bool hd_tcp_sock_to_self(int fd)
 	       ((struct sockaddr_in *)&own)->sin_port == ((struct sockaddr_in *)&peer)->sin_port;
 }
 
-void hd_tcp_no_descriptors(int err, const char *doing)
+void hd_tcp_lacks(int err, const char *doing)
 {
 	HD_LOG_EVERY_MS(10000, HD_LOG_WARN, "%s: %s%s", doing, strerror(err), hd_advice(err));
 }

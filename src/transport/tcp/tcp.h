@@ -315,10 +315,10 @@ bool hd_tcp_sock_to_self(int fd);
 void hd_tcp_addr_plain(struct sockaddr_storage *addr);
 
 /*
- * hd_tcp_no_descriptors: one log line, now and then, when `err` says that descriptors, memory or ports of this host
- * ran out, or that it does not allow what is being done.
+ * hd_tcp_lacks: one log line, now and then, when `err` says what this host lacks for that: descriptors, memory, a port, or
+ * permission.
  */
-void hd_tcp_no_descriptors(int err, const char *doing);
+void hd_tcp_lacks(int err, const char *doing);
 
 extern const struct hd_transport hd_tcp_transport;
 extern const struct hd_link_ops hd_tcp_link_ops;

@@ -420,19 +420,37 @@ static void leave_at_once(struct ct *ct)
 	party_close(&p);
 }
 
+/* Rank 1 waits for its end, and makes progress until it comes. */
+static void __attribute__((noreturn)) await_death(struct party *p)
+{
+	char go = 0;
+
+	ct_doomed(p->ct);
+	ct_put(p->ct, 0, &go, 1);
+	for (;;)
+		ct_progress(&p->e);
+}
+
+/* Rank 0 kills it, when it is ready for that. */
+static void kills(struct party *p)
+{
+	char go;
+
+	ct_get(p->ct, &p->e, 1, &go, 1);
+	ct_idle(&p->e, 20);
+	if (kill(p->ct->pid[1], SIGKILL))
+		ct_fail(p->ct, "cannot kill rank 1: %s", strerror(errno));
+}
+
 static void victim(struct ct *ct)
 {
 	const struct ct_want want = { 0 };
 	struct party p;
-	char go = 0;
 
 	party_open(ct, &p, 4, &want);
 	party_join(&p, 0, NULL);
 	barrier_of(&p, 0);
-	ct_doomed(ct);
-	ct_put(ct, 0, &go, 1);
-	for (;;)
-		ct_progress(&p.e);
+	await_death(&p);
 }
 
 /* Rank 1 dies while the others wait for it, each in its own way: all of them are told. */
@@ -443,7 +461,6 @@ static void survivor(struct ct *ct)
 	struct ct_comp c;
 	fi_addr_t group;
 	struct party p;
-	char go;
 
 	party_open(ct, &p, 4, &want);
 	party_join(&p, 0, NULL);
@@ -457,12 +474,8 @@ static void survivor(struct ct *ct)
 	else
 		CT_POST(&p.e, fi_allreduce(p.seat[0].ep, buf, 16000, NULL, buf + 16000, NULL, group,
 					   FI_UINT64, FI_SUM, 0, CTX(9)));
-	if (!ct->rank) {
-		ct_get(ct, &p.e, 1, &go, 1);
-		ct_idle(&p.e, 20);
-		if (kill(ct->pid[1], SIGKILL))
-			ct_fail(ct, "cannot kill rank 1: %s", strerror(errno));
-	}
+	if (!ct->rank)
+		kills(&p);
 	ct_of(&p.e, CTX(9), &c);
 	CT_TRUE(ct, c.err > 0);
 	CT_REFUSED(ct, fi_barrier(p.seat[0].ep, group, NULL));
@@ -476,13 +489,9 @@ static void absent(struct ct *ct)
 {
 	const struct ct_want want = { 0 };
 	struct party p;
-	char go = 0;
 
 	party_open(ct, &p, 4, &want);
-	ct_doomed(ct);
-	ct_put(ct, 0, &go, 1);
-	for (;;)
-		ct_progress(&p.e);
+	await_death(&p);
 }
 
 static void waits_for_absent(struct ct *ct)
@@ -492,16 +501,11 @@ static void waits_for_absent(struct ct *ct)
 	struct fi_eq_err_entry err;
 	struct party p;
 	uint32_t code;
-	char go;
 
 	party_open(ct, &p, 4, &want);
 	party_call(&p, 0, NULL);
-	if (!ct->rank) {
-		ct_get(ct, &p.e, 1, &go, 1);
-		ct_idle(&p.e, 20);
-		if (kill(ct->pid[1], SIGKILL))
-			ct_fail(ct, "cannot kill rank 1: %s", strerror(errno));
-	}
+	if (!ct->rank)
+		kills(&p);
 	while (!party_event(&p, &code, &err)) {
 		ct_late(ct, end, "the join to fail");
 		ct_pause();

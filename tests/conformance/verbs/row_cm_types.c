@@ -60,71 +60,129 @@ static void says_its_part(struct ct *ct, struct rdma_cm_id *id)
 	      MASK_RTS | (responds || asks ? IBV_QP_TIMEOUT : 0) | (asks ? MASK_ASKS : 0));
 }
 
-/* The queue pair takes no receives: its id has a shared receive queue, whose number the other end is told. */
-static void receives(struct ct *ct)
-{
-	struct ibv_srq_init_attr srq = { .attr = { 4, 1, 0 } };
-	struct rdma_cm_id *listener = ep_make(ct, 0, IBV_QPT_XRC_RECV), *id;
-	struct rdma_conn_param param = { .private_data_len = sizeof(uint32_t) };
-	uint16_t port = ntohs(rdma_get_src_port(listener));
-	static unsigned char buf[LEN];
-	struct ibv_mr *mr;
-	struct ibv_wc wc;
-	uint32_t number;
+/* ---- endpoints ---------------------------------------------------------------------------------------------------------- */
 
-	CMT_OK(ct, rdma_listen(listener, 1));
+/* Rank 0's id, which somebody asks for; what it has for it. */
+struct called {
+	struct rdma_cm_id *listener, *id;
+};
+
+static struct called called(struct ct *ct, enum ibv_qp_type type)
+{
+	struct called c = { .listener = ep_make(ct, 0, type) };
+	uint16_t port = ntohs(rdma_get_src_port(c.listener));
+
+	CMT_OK(ct, rdma_listen(c.listener, 1));
 	ct_put(ct, 1, &port, sizeof(port));
-	CMT_OK(ct, rdma_get_request(listener, &id));
-	CT_EQ(ct, id->qp->qp_type, IBV_QPT_XRC_RECV);
-	CMT_OK(ct, rdma_create_srq(id, NULL, &srq));
-	CT_TRUE(ct, id->srq && id->recv_cq);
-	CT_EQ(ct, ibv_get_srq_num(id->srq, &number), 0);
-	param.private_data = &number;
-	mr = rdma_reg_msgs(id, buf, sizeof(buf));
-	CT_TRUE(ct, mr);
-	CMT_OK(ct, rdma_post_recv(id, buf, buf, sizeof(buf), mr));
-	CMT_OK(ct, rdma_accept(id, &param));
-	CT_EQ(ct, rdma_get_recv_comp(id, &wc), 1);
-	CT_EQ(ct, wc.status, IBV_WC_SUCCESS);
-	CT_TRUE(ct, wc.wr_id == (uintptr_t)buf && wc.byte_len == LEN && wc.qp_num == id->qp->qp_num);
-	ct_verify(ct, buf, LEN, 5, "message");
-	says_its_part(ct, id);
-	ct_sync(ct, NULL);
-	rdma_disconnect(id);
-	CMT_OK(ct, rdma_dereg_mr(mr));
-	rdma_destroy_ep(id);
-	rdma_destroy_ep(listener);
+	CMT_OK(ct, rdma_get_request(c.listener, &c.id));
+	CT_EQ(ct, c.id->qp->qp_type, type);
+	return c;
 }
 
-static void sends(struct ct *ct)
+/* Rank 1's, with which it calls. */
+static struct rdma_cm_id *calls(struct ct *ct, enum ibv_qp_type type)
 {
-	static unsigned char buf[LEN];
-	struct ibv_send_wr wr = { .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
 	struct rdma_cm_id *id;
-	struct ibv_sge sge;
-	struct ibv_mr *mr;
-	struct ibv_wc wc;
 	uint16_t port;
 
 	ct_get(ct, NULL, 0, &port, sizeof(port));
-	id = ep_make(ct, port, IBV_QPT_XRC_SEND);
-	CT_EQ(ct, id->qp->qp_type, IBV_QPT_XRC_SEND);
-	CT_TRUE(ct, id->send_cq && !id->recv_cq);
-	mr = rdma_reg_msgs(id, buf, sizeof(buf));
+	id = ep_make(ct, port, type);
+	CT_EQ(ct, id->qp->qp_type, type);
+	return id;
+}
+
+static struct ibv_mr *memory(struct ct *ct, struct rdma_cm_id *id, unsigned char *buf)
+{
+	struct ibv_mr *mr = rdma_reg_msgs(id, buf, LEN);
+
 	CT_TRUE(ct, mr);
-	CMT_OK(ct, rdma_connect(id, NULL));
-	memcpy(&wr.qp_type.xrc.remote_srqn, id->event->param.conn.private_data, sizeof(uint32_t));
-	says_its_part(ct, id);
-	ct_fill(buf, LEN, 5);
-	sge = (struct ibv_sge){ (uintptr_t)buf, LEN, mr->lkey };
-	wr.sg_list = &sge;
-	CT_EQ(ct, ibv_post_send(id->qp, &wr, &bad), 0);
+	return mr;
+}
+
+/* Rank 0 accepts, and has the message that comes; all goes. */
+static void accepts(struct ct *ct, const struct called *c, struct rdma_conn_param *param)
+{
+	static unsigned char buf[LEN];
+	struct ibv_mr *mr = memory(ct, c->id, buf);
+	struct ibv_wc wc;
+
+	CMT_OK(ct, rdma_post_recv(c->id, buf, buf, LEN, mr));
+	CMT_OK(ct, rdma_accept(c->id, param));
+	CT_EQ(ct, rdma_get_recv_comp(c->id, &wc), 1);
+	CT_EQ(ct, wc.status, IBV_WC_SUCCESS);
+	CT_TRUE(ct, wc.wr_id == (uintptr_t)buf && wc.byte_len == LEN && wc.qp_num == c->id->qp->qp_num);
+	ct_verify(ct, buf, LEN, 5, "message");
+	says_its_part(ct, c->id);
+	ct_sync(ct, NULL);
+	rdma_disconnect(c->id);
+	CMT_OK(ct, rdma_dereg_mr(mr));
+	rdma_destroy_ep(c->id);
+	rdma_destroy_ep(c->listener);
+}
+
+/* What rank 1 sends has left; all goes. */
+static void has_sent(struct ct *ct, struct rdma_cm_id *id, struct ibv_mr *mr)
+{
+	struct ibv_wc wc;
+
 	CT_EQ(ct, rdma_get_send_comp(id, &wc), 1);
 	CT_EQ(ct, wc.status, IBV_WC_SUCCESS);
 	ct_sync(ct, NULL);
 	rdma_disconnect(id);
 	CMT_OK(ct, rdma_dereg_mr(mr));
 	rdma_destroy_ep(id);
+}
+
+/* The queue pair takes no receives: its id has a shared receive queue, whose number the other end is told. */
+static void receives(struct ct *ct)
+{
+	struct ibv_srq_init_attr srq = { .attr = { 4, 1, 0 } };
+	struct rdma_conn_param param = { .private_data_len = sizeof(uint32_t) };
+	struct called c = called(ct, IBV_QPT_XRC_RECV);
+	uint32_t number;
+
+	CMT_OK(ct, rdma_create_srq(c.id, NULL, &srq));
+	CT_TRUE(ct, c.id->srq && c.id->recv_cq);
+	CT_EQ(ct, ibv_get_srq_num(c.id->srq, &number), 0);
+	param.private_data = &number;
+	accepts(ct, &c, &param);
+}
+
+static void sends(struct ct *ct)
+{
+	static unsigned char buf[LEN];
+	struct rdma_cm_id *id = calls(ct, IBV_QPT_XRC_SEND);
+	struct ibv_mr *mr = memory(ct, id, buf);
+	struct ibv_sge sge = { (uintptr_t)buf, LEN, mr->lkey };
+	struct ibv_send_wr wr = { .num_sge = 1, .sg_list = &sge, .opcode = IBV_WR_SEND }, *bad;
+
+	CT_TRUE(ct, id->send_cq && !id->recv_cq);
+	CMT_OK(ct, rdma_connect(id, NULL));
+	memcpy(&wr.qp_type.xrc.remote_srqn, id->event->param.conn.private_data, sizeof(uint32_t));
+	says_its_part(ct, id);
+	ct_fill(buf, LEN, 5);
+	CT_EQ(ct, ibv_post_send(id->qp, &wr, &bad), 0);
+	has_sent(ct, id, mr);
+}
+
+static void receives_uc(struct ct *ct)
+{
+	struct called c = called(ct, IBV_QPT_UC);
+
+	accepts(ct, &c, NULL);
+}
+
+static void sends_uc(struct ct *ct)
+{
+	static unsigned char buf[LEN];
+	struct rdma_cm_id *id = calls(ct, IBV_QPT_UC);
+	struct ibv_mr *mr = memory(ct, id, buf);
+
+	CMT_OK(ct, rdma_connect(id, NULL));
+	says_its_part(ct, id);
+	ct_fill(buf, LEN, 5);
+	CMT_OK(ct, rdma_post_send(id, NULL, buf, LEN, mr, 0));
+	has_sent(ct, id, mr);
 }
 
 /* ---- ids of RDMA_PS_TCP -------------------------------------------------------------------------------------------- */
@@ -281,60 +339,6 @@ static void hands_over(struct ct *ct)
 	ct_sync(ct, NULL);
 	own_close(ct, &o);
 	cmt_close(&c);
-}
-
-/* ---- UC ----------------------------------------------------------------------------------------------------------------- */
-
-static void receives_uc(struct ct *ct)
-{
-	struct rdma_cm_id *listener = ep_make(ct, 0, IBV_QPT_UC), *id;
-	uint16_t port = ntohs(rdma_get_src_port(listener));
-	static unsigned char buf[LEN];
-	struct ibv_mr *mr;
-	struct ibv_wc wc;
-
-	CMT_OK(ct, rdma_listen(listener, 1));
-	ct_put(ct, 1, &port, sizeof(port));
-	CMT_OK(ct, rdma_get_request(listener, &id));
-	CT_EQ(ct, id->qp->qp_type, IBV_QPT_UC);
-	mr = rdma_reg_msgs(id, buf, sizeof(buf));
-	CT_TRUE(ct, mr);
-	CMT_OK(ct, rdma_post_recv(id, buf, buf, sizeof(buf), mr));
-	CMT_OK(ct, rdma_accept(id, NULL));
-	says_its_part(ct, id);
-	CT_EQ(ct, rdma_get_recv_comp(id, &wc), 1);
-	CT_EQ(ct, wc.status, IBV_WC_SUCCESS);
-	ct_verify(ct, buf, LEN, 5, "message");
-	ct_sync(ct, NULL);
-	rdma_disconnect(id);
-	CMT_OK(ct, rdma_dereg_mr(mr));
-	rdma_destroy_ep(id);
-	rdma_destroy_ep(listener);
-}
-
-static void sends_uc(struct ct *ct)
-{
-	static unsigned char buf[LEN];
-	struct rdma_cm_id *id;
-	struct ibv_mr *mr;
-	struct ibv_wc wc;
-	uint16_t port;
-
-	ct_get(ct, NULL, 0, &port, sizeof(port));
-	id = ep_make(ct, port, IBV_QPT_UC);
-	CT_EQ(ct, id->qp->qp_type, IBV_QPT_UC);
-	mr = rdma_reg_msgs(id, buf, sizeof(buf));
-	CT_TRUE(ct, mr);
-	CMT_OK(ct, rdma_connect(id, NULL));
-	says_its_part(ct, id);
-	ct_fill(buf, LEN, 5);
-	CMT_OK(ct, rdma_post_send(id, NULL, buf, LEN, mr, 0));
-	CT_EQ(ct, rdma_get_send_comp(id, &wc), 1);
-	CT_EQ(ct, wc.status, IBV_WC_SUCCESS);
-	ct_sync(ct, NULL);
-	rdma_disconnect(id);
-	CMT_OK(ct, rdma_dereg_mr(mr));
-	rdma_destroy_ep(id);
 }
 
 const struct ct_case vt_cm_types[] = { { "CM", "xrc", { receives, sends }, .arg = RDMA_PS_IB },

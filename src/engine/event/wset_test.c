@@ -309,6 +309,30 @@ static void members_come_while_somebody_sleeps(void **state)
 	scene_close(&s);
 }
 
+/* No peer writes a descriptor for them. */
+static void expect_none_armed(const struct scene *s)
+{
+	for (int i = 0; i < SIDES; i++) {
+		struct hd_node *node = s->to[i].node;
+
+		hd_node_lock(node);
+		assert_int_equal(hd_core(node)->arms, 0);
+		hd_node_unlock(node);
+	}
+}
+
+static void who_is_awake_leaves_nothing_armed(void **state)
+{
+	struct scene s;
+
+	scene_open(&s, "shm", &locked);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(hd_wset_wait(s.set, 5), -EAGAIN);
+		expect_none_armed(&s);
+	}
+	scene_close(&s);
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* as in channel_test */
 static void *wait_for_ever(void *arg)
 {
@@ -330,6 +354,7 @@ static void who_sleeps_may_be_cancelled(void **state)
 	assert_int_equal(pthread_cancel(thread), 0);
 	pthread_join(thread, &result);
 	assert_ptr_equal(result, PTHREAD_CANCELED);
+	expect_none_armed(&s);
 	scene_close(&s); /* nobody waits for it */
 }
 #endif
@@ -343,6 +368,7 @@ int main(void)
 		cmocka_unit_test(descriptor_becomes_readable),
 		cmocka_unit_test(other_descriptors_wake_as_well),
 		cmocka_unit_test(members_come_while_somebody_sleeps),
+		cmocka_unit_test(who_is_awake_leaves_nothing_armed),
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 		cmocka_unit_test(who_sleeps_may_be_cancelled),
 #endif

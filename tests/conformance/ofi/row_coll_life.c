@@ -405,6 +405,53 @@ static void left_early(struct ct *ct)
 	free(buf);
 }
 
+/* Rank 0 has left before rank 1 calls what it has a part in: that fails, and waits for nothing. */
+static void left_before(struct ct *ct)
+{
+	const struct ct_want want = { 0 };
+	char buf[8] = { 0 };
+	struct ct_comp c;
+	struct party p;
+
+	party_open(ct, &p, 2, &want);
+	party_join(&p, 0, NULL);
+	barrier_of(&p, 0);
+	if (!ct->rank)
+		party_leave(&p, 0);
+	ct_sync(ct, &p.e);
+	if (ct->rank) {
+		ct_idle(&p.e, 50); /* it has been told */
+		CT_POST(&p.e, fi_broadcast(p.seat[0].ep, buf, sizeof(buf), NULL, fi_mc_addr(p.seat[0].mc[0]),
+					   p.addr[0], FI_UINT8, 0, CTX(6)));
+		ct_of(&p.e, CTX(6), &c);
+		CT_TRUE(ct, c.err > 0);
+		party_leave(&p, 0);
+	}
+	party_close(&p);
+}
+
+/* The members do not mean the same: who gets less than it has asked for is told, as is who gets more. */
+static void counts_differ(struct ct *ct)
+{
+	const size_t counts[2][2] = { { 4, 8 }, { 8, 4 } };
+	const struct ct_want want = { 0 };
+	char buf[8] = { 0 };
+	struct ct_comp c;
+	struct party p;
+
+	party_open(ct, &p, 2, &want);
+	for (int i = 0; i < 2; i++) {
+		party_join(&p, 0, NULL);
+		CT_POST(&p.e, fi_broadcast(p.seat[0].ep, buf, counts[i][ct->rank], NULL,
+					   fi_mc_addr(p.seat[0].mc[0]), p.addr[0], FI_UINT8, 0, CTX(6)));
+		ct_of(&p.e, CTX(6), &c);
+		CT_TRUE(ct, ct->rank ? c.err > 0 : !c.err);
+		ct_sync(ct, &p.e);
+		party_leave(&p, 0);
+	}
+	party_close(&p);
+}
+
 /* Who is through leaves at once, while others are not. */
 static void leave_at_once(struct ct *ct)
 {
@@ -530,6 +577,8 @@ const struct ct_case ct_coll_life[] = {
 	{ "COLL", "event-alone", CT_TWO(event_alone) },
 	{ "COLL", "nothing-else", CT_THREE(nothing_else) },
 	{ "COLL", "left-early", CT_THREE(left_early) },
+	{ "COLL", "left-before", CT_TWO(left_before) },
+	{ "COLL", "counts-differ", CT_TWO(counts_differ) },
 	{ "COLL", "leave-at-once", CT_THREE(leave_at_once) },
 	{ "COLL", "killed-barrier", { survivor, victim, survivor, survivor }, 0, FI_BARRIER },
 	{ "COLL", "killed-alltoall", { survivor, victim, survivor, survivor }, 0, FI_ALLTOALL },

@@ -84,6 +84,12 @@ int hd_txq_close(struct hd_txq *txq);
 int hd_recv(struct hd_ep *ep, const struct hd_recv_args *args);
 
 /*
+ * hd_recv_one: the usual receive of a queue pair: one segment, of a region, with HD_RECV_COMPLETE and nothing else. As hd_recv; and -EAGAIN if the
+ * queue has `most` already.
+ */
+int hd_recv_one(struct hd_ep *ep, struct iovec iov, struct hd_mr *region, void *ctx, size_t most);
+
+/*
  * hd_peek: look for a waiting message, also after a turn of progress. Writes exactly one completion to the endpoint's receive CQ: the message's length, tag, imm,
  * source and ctx; err HD_S_NO_MESSAGE when there is none. CLAIM takes it out of the queue and stores it in *claim (kept by the front until
  * hd_claim or hd_claim_discard); DISCARD drops it. Copies up to the size of the segments given; buf is then the first.

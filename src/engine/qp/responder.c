@@ -552,9 +552,9 @@ static inline bool take_usual(struct hd_qp *p, struct hd_peer *peer, const struc
 			      const struct iovec data)
 {
 	uint32_t units = hd_units(data.iov_len);
-	struct hd_pkt plain = *pkt;
 	struct hd_ep *ep = p->ep;
 	struct hd_mnode **slot;
+	struct hd_received m;
 	struct hd_recv *r;
 	struct hd_cqe *e;
 
@@ -569,9 +569,11 @@ static inline bool take_usual(struct hd_qp *p, struct hd_peer *peer, const struc
 		return false;
 	p->taken++;
 	hd_match_unpost_at(&ep->rq->match[0], &r->m, slot);
-	plain.tag = 0;
-	plain.imm = pkt->qp.imm;
-	if (hd_unlikely(!hd_recv_usual(ep, r, e, &plain, hd_pkt_source(peer, pkt->src), data))) {
+	m = (struct hd_received){ .len = data.iov_len,
+				  .imm = pkt->qp.imm,
+				  .src = hd_pkt_source(peer, pkt->src),
+				  .flags = pkt->flags & HD_SEND_WIRE };
+	if (hd_unlikely(!hd_recv_usual(ep, r, e, m, data.iov_base))) {
 		hd_resp_ack(p);
 		message_gone(p, peer, pkt, units);
 		return true;

@@ -53,6 +53,7 @@ static inline int hd_message_arrived(struct hd_link *link, struct hd_ep *ep, con
 	const struct iovec data = { (void *)payload, len };
 	struct hd_peer *peer = link->peer;
 	uint32_t src = hd_pkt_source(peer, pkt->src);
+	struct hd_received m;
 	struct hd_mnode **slot;
 	struct hd_recv *r;
 	struct hd_cqe *e;
@@ -66,7 +67,8 @@ static inline int hd_message_arrived(struct hd_link *link, struct hd_ep *ep, con
 	hd_match_unpost_at(match, &r->m, slot);
 	if (hd_unlikely(match->posted >= HD_MATCH_DEEP))
 		link->is_deep = true;
-	if (hd_unlikely(!hd_recv_usual(ep, r, e, pkt, src, data)))
+	hd_received_of(&m, pkt, src, len);
+	if (hd_unlikely(!hd_recv_usual(ep, r, e, m, payload)))
 		return hd_message_gone(peer, pkt, hd_units(len));
 	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
 		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);

@@ -200,6 +200,46 @@ static inline int post_watched(struct hd_ep *ep, struct hd_match *match, struct 
 	return 0;
 }
 
+/* Nothing waits for it, nobody else is to be told of it, and the region is posted to this queue alone, as it was the last time. */
+static inline bool is_quiet(const struct hd_ep *ep, const struct hd_mr *region)
+{
+	const struct hd_rq *rq = ep->rq;
+
+	return !rq->match[0].waiting && ep->rx_end == HD_RX_OPEN && TAILQ_EMPTY(&rq->waiters) &&
+	       region->posted_to == rq && !hd_cq_full(ep->rx_cq);
+}
+
+static __attribute__((noinline)) int recv_one_loud(struct hd_ep *ep, struct iovec iov, struct hd_mr *region,
+						   void *ctx)
+{
+	return hd_recv(ep, &(struct hd_recv_args){ .iov = &iov,
+						   .count = 1,
+						   .flags = HD_RECV_COMPLETE,
+						   .ctx = ctx,
+						   .region = region,
+						   .regions = &region });
+}
+
+int hd_recv_one(struct hd_ep *ep, struct iovec iov, struct hd_mr *region, void *ctx, size_t most)
+{
+	struct hd_match *match = &ep->rq->match[0];
+	struct hd_recv *r;
+
+	hd_assert_locked(ep->node);
+	if (hd_unlikely(match->posted >= most))
+		return -EAGAIN;
+	if (hd_unlikely(!is_quiet(ep, region)))
+		return recv_one_loud(ep, iov, region, ctx);
+	HD_TRACE_POST(ep->index, HD_TRACE_RECV, 0, ctx);
+	r = hd_pool_get(&hd_rqs(ep->node)->recvs);
+	if (hd_unlikely(!r))
+		return -ENOMEM;
+	hd_recv_fill(r, ep, iov, region, ctx, HD_RECV_COMPLETE);
+	hd_match_post(match, &r->m, 0, 0, HD_MATCH_ANY);
+	region->posted_seq = r->m.seq;
+	return 0;
+}
+
 int hd_recv(struct hd_ep *ep, const struct hd_recv_args *a)
 {
 	struct hd_match *match = hd_rq_match(ep->rq, a->flags);

@@ -122,11 +122,11 @@ bool hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 	struct hd_cqe *e = hd_recv_is_usual(r, len) ? hd_cq_slot(ep->rx_cq) : NULL;
 	struct hd_received m;
 
+	hd_received_of(&m, pkt, src, len);
 	if (e) {
 		hd_match_unpost(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &r->m);
-		return hd_recv_usual(ep, r, e, pkt, src, (struct iovec){ (void *)payload, len });
+		return hd_recv_usual(ep, r, e, m, payload);
 	}
-	hd_received_of(&m, pkt, src, len);
 	return hd_recv_into(ep, r, &m, payload);
 }
 

@@ -54,16 +54,12 @@ void hd_recv_complete_error(const struct hd_taken *t, const struct hd_received *
 	hd_cq_post(t->ep->rx_cq, &e);
 }
 
-__attribute__((cold)) void hd_recv_gone(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt,
-					uint32_t src, size_t len)
+__attribute__((cold)) void hd_recv_gone(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m)
 {
-	struct hd_received m;
 	struct hd_taken t;
 
-	hd_received_of(&m, pkt, src, len);
-	m.status = HD_S_PROTECTION;
 	hd_taken_of(&t, ep, r);
-	hd_recv_complete_error(&t, &m);
+	hd_recv_complete_error(&t, m);
 	hd_recv_free(ep->node, r);
 }
 

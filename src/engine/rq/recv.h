@@ -174,6 +174,20 @@ void hd_recv_unpost(struct hd_ep *ep, int half, struct hd_recv *r, enum hd_statu
 /* hd_recv_segments: no segments, or several: false without memory for them. */
 bool hd_recv_segments(struct hd_recv *r, const struct hd_recv_args *a);
 
+/* hd_recv_fill: a new receive of one segment, which is in no queue. */
+static inline void hd_recv_fill(struct hd_recv *r, struct hd_ep *ep, const struct iovec iov,
+				struct hd_mr *region, void *ctx, uint32_t flags)
+{
+	r->ctx = ctx;
+	r->flags = flags;
+	r->ep = ep;
+	r->m.role = HD_MNODE_OUT;
+	r->count = 1;
+	r->more = NULL; /* no parts, no whole */
+	r->region = region;
+	r->iov = iov;
+}
+
 /* hd_recv_make: a receive that is in no queue; NULL: no memory. */
 static inline struct hd_recv *hd_recv_make(struct hd_ep *ep, const struct hd_recv_args *a)
 {
@@ -181,16 +195,9 @@ static inline struct hd_recv *hd_recv_make(struct hd_ep *ep, const struct hd_rec
 
 	if (hd_unlikely(!r))
 		return NULL;
-	r->ctx = a->ctx;
-	r->flags = a->flags;
-	r->ep = ep;
-	r->m.role = 0;
-	r->count = 1;
-	r->more = NULL; /* no parts, no whole */
-	r->region = a->region;
-	if (hd_likely(a->count == 1)) {
-		r->iov = a->iov[0];
-	} else if (!hd_recv_segments(r, a)) {
+	hd_recv_fill(r, ep, hd_likely(a->count == 1) ? a->iov[0] : (struct iovec){ NULL, 0 }, a->region,
+		     a->ctx, a->flags);
+	if (hd_unlikely(a->count != 1) && !hd_recv_segments(r, a)) {
 		hd_pool_put(&hd_rqs(ep->node)->recvs, r);
 		return NULL;
 	}
@@ -248,12 +255,9 @@ static inline struct hd_recv *hd_recv_fitting(struct hd_ep *ep, struct hd_recv *
 /* hd_received_of, hd_taken_of: what is told of the message in pkt, and of the receive r that gets it. */
 static inline void hd_received_of(struct hd_received *m, const struct hd_pkt *pkt, uint32_t src, uint64_t len)
 {
-	m->len = len;
-	m->tag = pkt->tag;
-	m->imm = pkt->imm;
-	m->src = src;
-	m->flags = pkt->flags & HD_SEND_WIRE;
-	m->status = 0;
+	*m = (struct hd_received){
+		.len = len, .tag = pkt->tag, .imm = pkt->imm, .src = src, .flags = pkt->flags & HD_SEND_WIRE
+	};
 }
 
 static inline void hd_taken_of(struct hd_taken *t, struct hd_ep *ep, const struct hd_recv *r)
@@ -278,26 +282,26 @@ static inline bool hd_recv_is_usual(const struct hd_recv *r, size_t len)
 	       r->count == 1 && len <= r->iov.iov_len;
 }
 
-void hd_recv_gone(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src, size_t len);
+void hd_recv_gone(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m);
 static inline hd_traced bool hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, struct hd_cqe *e,
-					   const struct hd_pkt *pkt, uint32_t src, const struct iovec data)
+					   const struct hd_received m, const void *data)
 {
-	HD_TRACE_MATCH(ep->index, r->ctx, pkt->tag, data.iov_len);
-	if (hd_likely(data.iov_len <= HD_COPY_SMALL)
-		    ? hd_unlikely(!hd_copy_small_in(r->iov.iov_base, data.iov_base, data.iov_len))
-		    : hd_unlikely(hd_copy(r->iov.iov_base, data.iov_base, data.iov_len))) {
-		hd_recv_gone(ep, r, pkt, src, data.iov_len);
+	HD_TRACE_MATCH(ep->index, r->ctx, m.tag, m.len);
+	if (hd_likely(m.len <= HD_COPY_SMALL) ? hd_unlikely(!hd_copy_small_in(r->iov.iov_base, data, m.len))
+					      : hd_unlikely(hd_copy(r->iov.iov_base, data, m.len))) {
+		hd_recv_gone(ep, r,
+			     &(struct hd_received){ m.len, m.tag, m.imm, m.src, m.flags, HD_S_PROTECTION });
 		return false;
 	}
 	e->ctx = r->ctx;
 	e->buf = r->iov.iov_base;
-	e->len = data.iov_len;
-	e->tag = pkt->tag;
-	e->imm = pkt->imm;
+	e->len = m.len;
+	e->tag = m.tag;
+	e->imm = m.imm;
 	e->olen = 0;
-	e->src = src;
+	e->src = m.src;
 	e->ep = ep->index;
-	e->flags = hd_message_flags(pkt->flags);
+	e->flags = hd_message_flags(m.flags);
 	e->err = 0;
 	hd_pool_put(&hd_rqs(ep->node)->recvs, r);
 	hd_cq_push(ep->rx_cq, e);

@@ -188,6 +188,8 @@ DAT_RETURN hu_receive(struct hd_ep *to, const struct hu_iov *v, DAT_DTO_COOKIE c
 					   .region = v->count ? v->regions[0] : NULL,
 					   .regions = v->regions };
 
+	if (hu_likely(v->count == 1 && args.region && !quiet))
+		return hu_errno(hd_recv_one(to, v->iov[0], args.region, args.ctx, SIZE_MAX));
 	return hu_errno(hd_recv(to, &args));
 }
 

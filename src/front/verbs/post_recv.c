@@ -15,7 +15,7 @@ struct queue {
 	struct hv_context *ctx;
 	struct hd_ep *ep;
 	const struct hv_pd *pd;
-	uint32_t max_wr, max_sge;
+	const uint32_t *max_wr, *max_sge;
 };
 
 /*
@@ -44,11 +44,16 @@ static int cut(const struct queue *q, const struct ibv_recv_wr *wr, struct iovec
 	return *total ? n : 1;
 }
 
+static inline int to_recv_errno(int rc)
+{
+	return hv_likely(!rc) ? 0 : rc == -EAGAIN ? ENOMEM : -rc;
+}
+
 /*
  * 0, or a positive errno and nothing has been posted. A key that is wrong is found out when a message comes that has data for it: until
  * then the receive is in line.
  */
-static int post_recv_post_one(const struct queue *q, const struct ibv_recv_wr *wr)
+static __attribute__((noinline)) int post_recv_other(const struct queue *q, const struct ibv_recv_wr *wr)
 {
 	struct hd_mr *regions[HV_MAX_SGE];
 	struct iovec iov[HV_MAX_SGE];
@@ -57,11 +62,10 @@ static int post_recv_post_one(const struct queue *q, const struct ibv_recv_wr *w
 				     .flags = HD_RECV_COMPLETE,
 				     .ctx = (void *)(uintptr_t)wr->wr_id };
 	uint64_t total;
-	int rc;
 
-	if (hv_unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > q->max_sge))
+	if (hv_unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > *q->max_sge))
 		return EINVAL;
-	if (hv_unlikely(hd_ep_posted(q->ep) >= q->max_wr))
+	if (hv_unlikely(hd_ep_posted(q->ep) >= *q->max_wr))
 		return ENOMEM;
 	if (hv_unlikely(hv_sge(q->ctx, q->pd, wr->sg_list, wr->num_sge, true, iov, regions, &total))) {
 		args.count = cut(q, wr, iov, regions, &total);
@@ -72,11 +76,26 @@ static int post_recv_post_one(const struct queue *q, const struct ibv_recv_wr *w
 			args.region = regions[i];
 		args.regions = regions;
 	}
-	rc = hd_recv(q->ep, &args);
-	return hv_likely(!rc) ? 0 : rc == -EAGAIN ? ENOMEM : -rc;
+	return to_recv_errno(hd_recv(q->ep, &args));
 }
 
-static int post_list(const struct queue *q, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+/* The usual one: a segment of a region that was used just now. */
+static inline __attribute__((always_inline)) int post_recv_post_one(const struct queue *q,
+								    const struct ibv_recv_wr *wr)
+{
+	const struct ibv_sge *sge = wr->sg_list;
+	const struct hv_mr *mr;
+	struct hd_mr *region;
+	struct iovec iov;
+
+	if (hv_unlikely(wr->num_sge != 1 || !*q->max_sge || !(mr = hv_mr_near(q->ctx, sge)) ||
+			!hv_mr_locate(mr, q->pd, sge, true, &iov, &region)))
+		return post_recv_other(&(struct queue){ q->ctx, q->ep, q->pd, q->max_wr, q->max_sge }, wr);
+	return to_recv_errno(hd_recv_one(q->ep, iov, region, (void *)(uintptr_t)wr->wr_id, *q->max_wr));
+}
+
+static inline __attribute__((always_inline)) int post_list(const struct queue *q, struct ibv_recv_wr *wr,
+							   struct ibv_recv_wr **bad_wr)
 {
 	int rc = 0;
 
@@ -93,7 +112,7 @@ static int post_list(const struct queue *q, struct ibv_recv_wr *wr, struct ibv_r
 int hv_post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct hv_qp *qp = hv_qp_of(pub);
-	struct queue q = { qp->ctx, qp->ep, qp->pd, qp->cap.max_recv_wr, qp->cap.max_recv_sge };
+	const struct queue q = { qp->ctx, qp->ep, qp->pd, &qp->cap.max_recv_wr, &qp->cap.max_recv_sge };
 	int rc;
 
 	if (!hv_enter(qp->ctx)) {
@@ -113,7 +132,7 @@ int hv_post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 int hv_post_srq_recv(struct ibv_srq *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct hv_srq *srq = hv_srq_of(pub);
-	struct queue q = { srq->ctx, srq->poster, srq->pd, srq->max_wr, srq->max_sge };
+	const struct queue q = { srq->ctx, srq->poster, srq->pd, &srq->max_wr, &srq->max_sge };
 	int rc;
 
 	if (!hv_enter(srq->ctx)) {

@@ -320,12 +320,19 @@ static inline bool hv_mr_locate(const struct hv_mr *mr, const struct hv_pd *pd, 
 /* hv_local_apart: no segment at all, a null region, or one that was not the last with such a key. */
 bool hv_local_apart(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
 		    struct iovec *iov, struct hd_mr **region);
-static inline bool hv_local(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge,
-			    bool write, struct iovec *iov, struct hd_mr **region)
+/* hv_mr_near: the region of a segment that has some length, if it was the last with such a key; else NULL. */
+static inline const struct hv_mr *hv_mr_near(const struct hv_context *ctx, const struct ibv_sge *sge)
 {
 	const struct hv_mr *mr = ctx->mr_near[sge->lkey % HV_MR_NEAR];
 
-	if (hv_likely(mr && mr->pub.lkey == sge->lkey && sge->length))
+	return hv_likely(mr && mr->pub.lkey == sge->lkey && sge->length) ? mr : NULL;
+}
+static inline bool hv_local(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge,
+			    bool write, struct iovec *iov, struct hd_mr **region)
+{
+	const struct hv_mr *mr = hv_mr_near(ctx, sge);
+
+	if (hv_likely(mr != NULL))
 		return hv_mr_locate(mr, pd, sge, write, iov, region);
 	return hv_local_apart(ctx, pd, sge, write, iov, region);
 }

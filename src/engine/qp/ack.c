@@ -188,8 +188,10 @@ int hd_acks_look(struct hd_node *node, bool all)
 	for (; count && hd_core(node)->awaiting_count; count--) {
 		struct hd_qp *p = TAILQ_FIRST(&hd_qps(node)->awaiting);
 
-		TAILQ_REMOVE(&hd_qps(node)->awaiting, p, life.ack.entry);
-		TAILQ_INSERT_TAIL(&hd_qps(node)->awaiting, p, life.ack.entry);
+		if (TAILQ_NEXT(p, life.ack.entry)) {
+			TAILQ_REMOVE(&hd_qps(node)->awaiting, p, life.ack.entry);
+			TAILQ_INSERT_TAIL(&hd_qps(node)->awaiting, p, life.ack.entry);
+		}
 		if (!p->life.sq.ordered)
 			hd_ack_leave(p);
 		else if (all || is_due(p, now))

@@ -4,7 +4,7 @@
  * Queue pairs of all types: qp.c who talks with whom, and how that ends; docs/queue-pairs.md tells the whole. Called by dispatch, cm, ep and node; rdm does
  * not know it. With the node's lock; nothing blocks. It has no upcalls but the front's: hd_qp_asked.head_fill, and hd_ep_attr.stray.
  *
- *	sending		sq.c the send queue; ud.c that of datagrams; ack.c what the other end has accepted; bind.c, failed.c requests that need nobody else
+ *	sending		sq.c the send queue; sq_end.c how its requests end; ud.c that of datagrams; ack.c what the other end has accepted; bind.c, failed.c requests that need nobody else
  *	arriving	responder.c what is carried out now; respq.c the responder queue: what has to wait; beside.c what ends in order
  *	states		states.c the table of transitions
  *	epochs		epoch.c which of the two ends' epochs belong together
@@ -88,9 +88,11 @@ enum hd_holdoff_state {
  * What a post of the fronts has as `imm`: immediate data, and the number of a queue in the upper half. hd_qp_head: what a header says of it.
  * hd_qp_imm_of: the other way round.
  */
-static inline struct hd_pkt_qp hd_qp_head(uint64_t imm, struct hd_pkt_epoch epoch)
+static inline struct hd_pkt_qp hd_qp_head(uint64_t imm, struct hd_pkt_epoch epoch, uint32_t msn)
 {
-	return (struct hd_pkt_qp){ .queue = (uint32_t)(imm >> 32), .imm = (uint32_t)imm, .epoch = epoch };
+	return (struct hd_pkt_qp){
+		.msn = msn, .queue = (uint32_t)(imm >> 32), .imm = (uint32_t)imm, .epoch = epoch
+	};
 }
 
 static inline uint64_t hd_qp_imm_of(const struct hd_pkt_qp *head)
@@ -479,9 +481,6 @@ extern const struct hd_poster hd_qp_poster;
 int hd_sq_send(struct hd_ep *ep, const struct hd_send_args *a);
 int hd_sq_post(struct hd_op *op);
 
-/* hd_sq_ended: one of the send queue's operations has ended, and is freed after this. */
-void hd_sq_ended(struct hd_op *op, enum hd_status status);
-
 /* hd_sq_fail: it is to fail with status in its turn, if it has not left yet, else at once. */
 void hd_sq_fail(struct hd_op *op, enum hd_status status);
 extern const struct hd_op_kind hd_failed_kind; /* failed.c: what it is until then; the status is its t.status */
@@ -490,11 +489,25 @@ extern const struct hd_op_kind hd_failed_kind; /* failed.c: what it is until the
 void hd_sq_push(struct hd_qp *p);
 int hd_sqs_push(struct hd_peer *peer);
 
-/* hd_sq_retire: tell of what has ended and has nothing before it. */
-void hd_sq_retire(struct hd_qp *p);
 /* hd_sq_stall: its next one waits for this peer's link or credit, unless it waits for another's. hd_sq_leave: for none any more. */
 void hd_sq_stall(struct hd_qp *p, struct hd_peer *peer);
 void hd_sq_leave(struct hd_qp *p);
+
+/* hd_sq_unreached: who is called does not answer: what has not been started fails. */
+void hd_sq_unreached(struct hd_qp *p, enum hd_status status);
+
+/* ---- sq_end.c ---- */
+
+/*
+ * hd_wqe_count: this one is under way as its `way` says, or (by -1) no longer. hd_wqe_end: it has ended; it completes when it is its turn. hd_sq_retire: tell
+ * of what has ended and has nothing before it.
+ */
+void hd_wqe_count(struct hd_qp *p, const struct hd_wqe *s, int by);
+void hd_wqe_end(struct hd_qp *p, struct hd_wqe *s, enum hd_status status);
+void hd_sq_retire(struct hd_qp *p);
+
+/* hd_sq_ended: one of the send queue's operations has ended, and is freed after this. */
+void hd_sq_ended(struct hd_op *op, enum hd_status status);
 
 /*
  * hd_sq_accepted: messages up to number `last` have been accepted, but that one has not unless status is HD_S_OK; true: that is news.
@@ -504,12 +517,11 @@ bool hd_sq_accepted(struct hd_qp *p, uint32_t last, enum hd_status status);
 int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt);
 
 /*
- * hd_sq_lost: the other end has gone, and answers nothing any more. hd_sq_unreached: who is called does not answer: what has not been
- * started fails. hd_sq_overdue: the first WQE fails for want of an answer. hd_sq_drop: forget all; unless status is HD_S_OK each is told of with it.
+ * hd_sq_lost: the other end has gone, and answers nothing any more. hd_sq_overdue: the first WQE fails for want of an
+ * answer. hd_sq_drop: forget all; unless status is HD_S_OK each is told of with it.
  */
 void hd_sq_lost(struct hd_qp *p, enum hd_status status);
 void hd_sq_overdue(struct hd_qp *p);
-void hd_sq_unreached(struct hd_qp *p, enum hd_status status);
 void hd_sq_drop(struct hd_qp *p, enum hd_status status);
 
 /* hd_sq_drain: SQD: tell when nothing is under way; hd_ep_drain: when nothing is posted. */

@@ -22,102 +22,6 @@
 	 HD_PKT_F_INVALIDATE)	/* flags that are a post's, not its queue pair's */
 #define DIRECT_MAX (256u << 10) /* bytes of a write from which on both ends together copy it faster */
 
-/* ---- completing -------------------------------------------------------------------------------------------------------- */
-
-static void wqe_complete(const struct hd_qp *p, const struct hd_wqe *s, enum hd_status status)
-{
-	const struct hd_ended how = { .ctx = s->ctx,
-				      .len = s->len,
-				      .tag = s->tag,
-				      .flags = s->flags,
-				      .cqe_flags = s->cqe_flags,
-				      .status = status };
-
-	if (hd_unlikely(s->flags & HD_SEND_WORK))
-		hd_op_complete_work(p->ep, &how);
-	else
-		hd_op_complete(p->ep, &how);
-}
-
-void hd_sq_drain(struct hd_qp *p)
-{
-	if (p->life.sq.drain_all && p->life.sq.head == p->life.sq.tail) {
-		p->life.sq.drain_all = false;
-		hd_qp_event(p, HD_EV_EP_DRAINED, 0);
-	}
-	if (hd_qp_is_draining(p) && p->life.sq.head == p->life.sq.next) {
-		hd_qp_step(p, HD_QP_STEP_DRAINED);
-		hd_qp_event(p, HD_EV_EP_DRAINED, 0);
-	}
-	if (p->life.sq.drain_all || hd_qp_is_draining(p))
-		hd_ack_want(p);
-}
-
-/* The first one completes in error: the queue pair fails, or is in SQE. What it was draining for has ended with that. */
-static __attribute__((noinline)) void sq_complete_failed(struct hd_qp *p, const struct hd_wqe *s)
-{
-	bool drains = hd_qp_is_draining(p);
-
-	if (p->ep->policy & HD_EP_STRICT && !p->attr.lossy)
-		hd_qp_fail_soon(p, s->status);
-	wqe_complete(p, s, s->status);
-	if (p->attr.lossy || !hd_qp_is_paired(p)) {
-		hd_qp_step(p, HD_QP_STEP_SQE);
-		hd_sq_drop(p, HD_S_CANCELLED);
-	}
-	if (drains && !hd_qp_is_draining(p) && p->life.sq.head == p->life.sq.next)
-		hd_qp_event(p, HD_EV_EP_DRAINED, 0);
-}
-
-/* hd_sq_retire: tell of what has ended and has nothing before it. */
-void hd_sq_retire(struct hd_qp *p)
-{
-	while (p->life.sq.head != p->life.sq.next && !hd_qp_has_failed(p)) {
-		struct hd_wqe *s = hd_wqe_at(p, p->life.sq.head);
-
-		if (s->state != HD_WQE_ENDED || (hd_unlikely(s->status) && hd_holdoff_send(p, s->status)))
-			break;
-		p->life.sq.head++;
-		if (hd_likely(!s->status))
-			wqe_complete(p, s, 0);
-		else
-			sq_complete_failed(p, s);
-	}
-	if (hd_unlikely(p->life.sq.drain_all || hd_qp_is_draining(p)))
-		hd_sq_drain(p);
-}
-
-/* It is under way in this way, or (by -1) no longer. */
-static void sq_count(struct hd_qp *p, const struct hd_wqe *s, int by)
-{
-	if (s->way & HD_WAY_ORDERED)
-		p->life.sq.ordered += (uint32_t)by;
-	if (s->way & HD_WAY_READS)
-		p->life.sq.reading += (uint32_t)by;
-	if (s->way & HD_WAY_DIRECT)
-		p->life.sq.direct += (uint32_t)by;
-}
-
-static void wqe_end(struct hd_qp *p, struct hd_wqe *s, enum hd_status status)
-{
-	sq_count(p, s, -1);
-	s->way = 0;
-	p->life.sq.units -= s->units;
-	s->units = 0;
-	s->op = NULL;
-	s->state = HD_WQE_ENDED;
-	s->status = p->attr.lossy && status != HD_S_PROTECTION ? 0 : status;
-}
-
-void hd_sq_ended(struct hd_op *op, enum hd_status status)
-{
-	struct hd_qp *p = op->t.ep->qp;
-
-	wqe_end(p, hd_wqe_at(p, op->wqe), status);
-	hd_sq_retire(p);
-	hd_sq_push(p);
-}
-
 /* ---- starting ------------------------------------------------------------------------------------------------------------ */
 
 static bool may_leave(const struct hd_qp *p, uint32_t units, uint32_t flags)
@@ -126,41 +30,43 @@ static bool may_leave(const struct hd_qp *p, uint32_t units, uint32_t flags)
 	       !(flags & HD_SEND_FENCE && p->life.sq.reading);
 }
 
-/* An eager message, as the WQE `seq`. Negative: not now. */
-static inline int sq_message_out(struct hd_qp *p, uint32_t seq, const struct hd_send_args *a, size_t len)
+/* An eager message, as the WQE `seq`. Negative: not now. In its callers, so that what it is about stays in registers. */
+static inline __attribute__((always_inline)) int message_out(struct hd_qp *p, uint32_t seq,
+							     const struct iovec *iov, int count, uint64_t imm,
+							     uint32_t post_flags, size_t len)
 {
 	struct hd_dest *dest = p->life.dest;
 	struct hd_peer *peer = dest->peer;
 	struct hd_wqe *s = hd_wqe_at(p, seq);
 	uint32_t units = hd_units(len);
-	struct hd_pkt pkt = {
+	struct hd_accepted *accepted = &p->life.accepted;
+	bool carries = accepted->pending && accepted->to == dest->remote;
+	uint8_t flags = (uint8_t)((hd_send_wire(post_flags) & PER_POST) | p->attr.wire_flags |
+				  (carries ? HD_PKT_F_MSN : 0));
+	const struct hd_pkt pkt = {
 		.kind = HD_PKT_EAGER,
-		.flags = (hd_send_wire(a->flags) & PER_POST) | p->attr.wire_flags,
+		.flags = flags,
 		.gen = dest->gen,
 		.dst = dest->remote,
 		.src = p->ep->index,
 		.ssn = seq,
-		.qp = hd_qp_head(a->imm, p->life.sq.epoch),
+		.qp = hd_qp_head(imm, p->life.sq.epoch, carries ? accepted->op : 0),
 	};
 	int rc;
 
 	if (!hd_credit_take(peer, units))
 		return -EAGAIN;
-	if (p->life.accepted.pending && p->life.accepted.to == pkt.dst) {
-		pkt.qp.msn = p->life.accepted.op;
-		pkt.flags |= HD_PKT_F_MSN;
-	}
-	hd_ack_expect(p, a->flags);
-	if (hd_likely(a->count == 1))
-		rc = hd_link_send(peer->link, &pkt, a->iov->iov_base, len);
+	hd_ack_expect(p, post_flags);
+	if (hd_likely(count == 1))
+		rc = hd_link_send(peer->link, &pkt, iov->iov_base, len);
 	else
-		rc = hd_link_sendv(peer->link, &pkt, a->iov, a->count, len);
+		rc = hd_link_sendv(peer->link, &pkt, iov, count, len);
 	if (hd_unlikely(rc < 0)) {
 		hd_credit_give_back(peer, units);
 		return rc;
 	}
 	hd_traffic_out(&peer->traffic, len);
-	p->life.accepted.pending &= !(pkt.flags & HD_PKT_F_MSN);
+	accepted->pending &= !carries;
 	s->op = NULL;
 	s->status = 0;
 	s->units = 0;
@@ -206,9 +112,6 @@ static int start_announced(struct hd_qp *p, struct hd_wqe *s, struct hd_op *op)
 
 static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 {
-	const struct hd_send_args a = {
-		.iov = op->iov, .count = op->t.count, .imm = hd_qp_imm_of(&op->head), .flags = op->flags
-	};
 	int rc;
 
 	if (op->t.len <= p->life.dest->peer->eager_limit && is_announced(p, op))
@@ -220,7 +123,7 @@ static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 			return hd_op_not_now(op, rc);
 		return hd_message_start(op);
 	}
-	rc = sq_message_out(p, seq, &a, op->t.len);
+	rc = message_out(p, seq, op->iov, op->t.count, hd_qp_imm_of(&op->head), op->flags, op->t.len);
 	if (!rc) {
 		op->flags |= HD_SEND_SILENT;
 		hd_op_free(op);
@@ -302,7 +205,7 @@ static int sq_start(struct hd_qp *p, uint32_t seq)
 	if (rc < 0 || s->state != HD_WQE_UNDER) /* has ended at once, or needs no operation any more */
 		return rc;
 	s->way = op->state == HD_OP_DIRECT ? HD_WAY_DIRECT | (way & HD_WAY_READS) : way;
-	sq_count(p, s, 1);
+	hd_wqe_count(p, s, 1);
 	return 0;
 }
 
@@ -312,7 +215,7 @@ void hd_sq_unreached(struct hd_qp *p, enum hd_status status)
 		struct hd_wqe *s = hd_wqe_at(p, p->life.sq.next++);
 
 		hd_op_stop(s->op);
-		wqe_end(p, s, status);
+		hd_wqe_end(p, s, status);
 		hd_sq_retire(p);
 	}
 }
@@ -333,7 +236,7 @@ static int start_here(struct hd_qp *p, struct hd_wqe *s)
 	p->life.sq.next++;
 	op->flags |= HD_SEND_SILENT;
 	hd_op_free(op);
-	wqe_end(p, s, 0);
+	hd_wqe_end(p, s, 0);
 	s->status = rc;
 	if (rc && p->ep->policy & HD_EP_STRICT)
 		hd_qp_step(p, HD_QP_STEP_PEND);
@@ -495,7 +398,7 @@ int hd_sq_post(struct hd_op *op)
 	op->state = HD_OP_QUEUED;
 	op->wqe = op->t.seq = p->life.sq.tail;
 	op->t.in_order = hd_op_is_write(op);
-	op->head = hd_qp_head(op->imm, p->life.sq.epoch);
+	op->head = hd_qp_head(op->imm, p->life.sq.epoch, 0);
 	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_WQE |
 		    p->attr.wire_queue;
 	if (!op->kind && !p->attr.lossy)
@@ -537,142 +440,78 @@ void hd_sq_fail(struct hd_op *op, enum hd_status status)
 }
 
 /* Can a message leave at once, without becoming an operation? */
-static bool sq_is_open(const struct hd_qp *p, size_t len, uint32_t flags)
+static inline bool sq_is_open(const struct hd_qp *p, size_t len, uint32_t flags)
 {
-	return hd_likely(p->life.sq.next == p->life.sq.tail && p->life.state == HD_QP_RTS) &&
+	return p->life.sq.next == p->life.sq.tail && p->life.state == HD_QP_RTS &&
+	       p->life.sq.tail - p->life.sq.head < p->attr.max && !hd_core(p->ep->node)->gate.dead &&
 	       (int64_t)len <= p->life.dest->peer->eager_max && may_leave(p, hd_units(len), flags);
 }
 
-static inline int sq_send(struct hd_ep *ep, const struct hd_send_args *a)
+/* It has left: the rest of its WQE. */
+static inline void sq_left(struct hd_qp *p, size_t len, uint64_t tag, void *ctx, uint32_t flags)
+{
+	struct hd_wqe *s = hd_wqe_at(p, p->life.sq.tail++);
+
+	p->life.sq.next = p->life.sq.tail;
+	s->ctx = ctx;
+	s->len = len;
+	s->tag = tag;
+	s->flags = flags;
+	s->cqe_flags = message_flags(flags);
+	if (s->state == HD_WQE_ENDED)
+		hd_sq_retire(p);
+}
+
+int hd_sq_send(struct hd_ep *ep, const struct hd_send_args *a)
 {
 	struct hd_qp *p = ep->qp;
 	size_t len = hd_iov_len(a->iov, a->count);
 	int rc = hd_sq_room(ep);
 	struct hd_op *op;
 
-	HD_TRACE_POST(ep->index, HD_TRACE_SEND, len, a->ctx);
 	if (hd_unlikely(rc < 0))
 		return rc;
-	if (hd_likely(sq_is_open(p, len, a->flags)) && sq_message_out(p, p->life.sq.tail, a, len) == 0) {
-		struct hd_wqe *s = hd_wqe_at(p, p->life.sq.tail++);
-
-		p->life.sq.next = p->life.sq.tail;
-		s->ctx = a->ctx;
-		s->len = len;
-		s->tag = a->tag;
-		s->flags = a->flags;
-		s->cqe_flags = message_flags(a->flags);
-		if (s->state == HD_WQE_ENDED)
-			hd_sq_retire(p);
+	if (sq_is_open(p, len, a->flags) &&
+	    message_out(p, p->life.sq.tail, a->iov, a->count, a->imm, a->flags, len) == 0) {
+		sq_left(p, len, a->tag, a->ctx, a->flags);
 		return 0;
 	}
 	op = hd_op_make(ep, hd_links(ep->node)->nobody, a);
 	return op ? hd_sq_post(op) : -EAGAIN;
 }
 
-int hd_sq_send(struct hd_ep *ep, const struct hd_send_args *a)
+static __attribute__((noinline)) int qp_send_slow(struct hd_ep *ep, const struct iovec *iov, int count,
+						  uint64_t tag, uint64_t imm, void *ctx, uint32_t flags)
 {
-	return sq_send(ep, a);
+	static const struct iovec none;
+
+	if (hd_unlikely(!count)) {
+		iov = &none;
+		count = 1;
+	}
+	HD_TRACE_POST(ep->index, HD_TRACE_SEND, hd_iov_len(iov, count), ctx);
+	return hd_sq_send(ep, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
 }
 
 int hd_qp_send(struct hd_ep *ep, const struct iovec *iov, int count, uint64_t tag, uint64_t imm, void *ctx,
 	       uint32_t flags)
 {
-	static const struct iovec none;
+	struct hd_qp *p = ep->qp;
 
 	hd_assert_locked(ep->node);
-	if (hd_unlikely(!count)) {
-		iov = &none;
-		count = 1;
-	}
-	return sq_send(ep, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
-}
-
-/* ---- answers ------------------------------------------------------------------------------------------------------------- */
-
-/* One that is too late stands for none. */
-bool hd_sq_accepted(struct hd_qp *p, uint32_t last, enum hd_status status)
-{
-	if (last - p->life.sq.head >= p->life.sq.next - p->life.sq.head)
-		return false;
-	for (uint32_t seq = p->life.sq.head; seq != last + 1; seq++) {
-		struct hd_wqe *s = hd_wqe_at(p, seq);
-
-		if (s->state == HD_WQE_SENT)
-			wqe_end(p, s, seq == last ? status : 0);
-	}
-	hd_sq_retire(p);
-	hd_sq_push(p);
-	return true;
-}
-
-int hd_sq_answered(struct hd_link *link, const struct hd_pkt *pkt)
-{
-	struct hd_node *node = link->node;
-	struct hd_ep *ep = pkt->dst < hd_names(node)->ep_count ? hd_names(node)->eps[pkt->dst] : NULL;
-	struct hd_qp *p = ep ? ep->qp : NULL;
-	enum hd_status status = hd_status_heard(pkt->imm);
-
-	if (!p || !p->life.dest || p->life.dest->peer != link->peer || pkt->gen != ep->gen)
-		return 0; /* of one that is closed, was another's, or has begun anew */
-	hd_sq_accepted(p, pkt->op, pkt->kind == HD_PKT_FIN ? status : 0);
+	if (hd_unlikely(count != 1 || !sq_is_open(p, iov->iov_len, flags) ||
+			message_out(p, p->life.sq.tail, iov, 1, imm, flags, iov->iov_len) != 0))
+		return qp_send_slow(ep, iov, count, tag, imm, ctx, flags);
+	HD_TRACE_POST(ep->index, HD_TRACE_SEND, iov->iov_len, ctx);
+	sq_left(p, iov->iov_len, tag, ctx, flags);
 	return 0;
 }
 
-void hd_sq_lost(struct hd_qp *p, enum hd_status status)
-{
-	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.next; seq++)
-		if (hd_wqe_at(p, seq)->state == HD_WQE_SENT)
-			wqe_end(p, hd_wqe_at(p, seq), status);
-	hd_sq_retire(p);
-}
-
-void hd_sq_overdue(struct hd_qp *p)
-{
-	struct hd_wqe *s = hd_wqe_at(p, p->life.sq.head);
-
-	if (s->state == HD_WQE_SENT) {
-		wqe_end(p, s, HD_S_TIMEOUT);
-		hd_sq_retire(p);
-	} else if (s->op) {
-		hd_sq_fail(s->op, HD_S_TIMEOUT);
-	}
-}
-
-/* ---- the end ------------------------------------------------------------------------------------------------------------- */
-
-void hd_sq_drop(struct hd_qp *p, enum hd_status status)
-{
-	hd_sq_leave(p);
-	p->life.sq.pushing = true; /* nothing is started meanwhile */
-	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.tail; seq++) {
-		struct hd_wqe *s = hd_wqe_at(p, seq), was = *s;
-
-		if (s->state != HD_WQE_ENDED)
-			s->status = 0;
-		s->op = NULL;
-		s->state = HD_WQE_ENDED;
-		if (was.op && hd_qp_is_paired(p))
-			hd_op_stop(was.op);
-		else if (was.op)
-			hd_ud_forget(was.waiting, was.len);
-	}
-	while (p->life.sq.head != p->life.sq.tail) {
-		struct hd_wqe *s = hd_wqe_at(p, p->life.sq.head++);
-
-		/* one whose other end has gone, too: it has been waiting (holdoff.c), and a card would still be trying */
-		if (status)
-			wqe_complete(p, s, status);
-	}
-	hd_qp_settle_end(p);
-	p->life.sq.next = p->life.sq.tail;
-	p->life.sq.units = p->life.sq.ordered = p->life.sq.reading = p->life.sq.direct = 0;
-	p->life.sq.pushing = false;
-}
+/* ---- as others post ---------------------------------------------------------------------------------------------------------- */
 
 static int poster_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
-	return sq_send(ep, a);
+	return hd_sq_send(ep, a);
 }
 
 static int poster_room(struct hd_ep *ep, struct hd_dest *dest)

@@ -42,11 +42,14 @@ static inline bool translate(const struct hv_context *ctx, const struct hd_cqe *
 	if (hv_unlikely(!qp))
 		return false;
 	*wc = (struct ibv_wc){ .wr_id = (uintptr_t)e->ctx,
-			       .status = hv_likely(!e->err) ? IBV_WC_SUCCESS : hv_wc_status(e->flags, e->err),
+			       .status = IBV_WC_SUCCESS,
 			       .opcode = hv_wc_opcode(e->flags, e->tag),
-			       .vendor_err = hv_likely(!e->err) ? 0 : (uint32_t)hd_status_errno(e->err),
 			       .byte_len = (uint32_t)e->len,
 			       .qp_num = qp->pub.qp_base.qp_num };
+	if (hv_unlikely(e->err)) {
+		wc->status = hv_wc_status(e->flags, e->err);
+		wc->vendor_err = (uint32_t)hd_status_errno(e->err);
+	}
 	if (e->flags & HD_C_RECV)
 		poll_received(qp, e, wc);
 	else if ((int32_t)(hv_word_number(e->tag) - qp->polled) > 0)
@@ -58,20 +61,21 @@ static inline bool translate(const struct hv_context *ctx, const struct hd_cqe *
 
 int hv_poll_cq(struct ibv_cq *pub, int count, struct ibv_wc *wc)
 {
-	struct hv_cq *cq = hv_cq_of(pub);
-	struct hv_context *ctx = cq->ctx;
+	struct hv_cq *front = hv_cq_of(pub);
+	struct hv_context *ctx = front->ctx;
+	struct hd_cq *cq = front->cq;
 	const struct hd_cqe *e;
 	int n = 0;
 
 	if (hv_unlikely(!hv_enter(ctx)))
 		return -EIO;
-	e = hd_cq_poll(cq->cq);
+	e = hd_cq_poll(cq);
 	while (e && n < count) {
 		if (hv_unlikely(e->err == HD_S_OVERRUN && !e->ctx))
 			break;
 		n += translate(ctx, e, &wc[n]);
-		hd_cq_pop(cq->cq);
-		e = hd_cq_peek(cq->cq);
+		hd_cq_pop(cq);
+		e = hd_cq_peek(cq);
 	}
 	if (hv_unlikely(e && !n && count > 0))
 		n = -EIO; /* it was overrun, and all that it had has been read */

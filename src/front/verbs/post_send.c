@@ -390,6 +390,50 @@ post_send_post_one(struct hv_qp *qp, const struct ibv_send_wr *wr, const struct 
 	return rc ? rc : post_send_start(&s);
 }
 
+/* ---- the usual one ------------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * A message of a connected queue pair that has one segment, which is inline or of a region that was used just now. What is above finds out step by
+ * step is known of it at once.
+ */
+static inline __attribute__((always_inline)) bool
+is_usual(const struct hv_qp *qp, const struct ibv_send_wr *wr, const struct hv_opcode *op)
+{
+	return op->kind == HV_OP_SEND && op->transports & qp->transport & (HV_RC | HV_UC) &&
+	       hv_qp_state_sends(*qp->state) && wr->num_sge == 1 && qp->cap.max_send_sge &&
+	       !(wr->send_flags & IBV_SEND_FENCE) && hv_qp_left(qp) != 0;
+}
+
+/* False: it is not, or not right. *rc as post_send_post_one answers it. */
+static inline __attribute__((always_inline)) bool
+post_send_usual(struct hv_qp *qp, const struct ibv_send_wr *wr, const struct hv_opcode *op, int *rc)
+{
+	const struct ibv_sge *sge = wr->sg_list;
+	uint32_t flags = op->flags | qp->signalled |
+			 (wr->send_flags & IBV_SEND_SIGNALED ? HD_SEND_COMPLETE : 0) |
+			 (wr->send_flags & IBV_SEND_SOLICITED ? HD_SEND_SOLICITED : 0);
+	struct hd_mr *region = NULL;
+	const struct hv_mr *mr;
+	struct iovec iov;
+
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		if (hv_unlikely(sge->length > qp->cap.max_inline_data))
+			return false;
+		iov = (struct iovec){ (void *)(uintptr_t)sge->addr, sge->length };
+		flags |= HD_SEND_INJECT;
+	} else {
+		mr = hv_mr_near(qp->ctx, sge);
+		if (hv_unlikely(!mr || sge->length > HV_MAX_MSG ||
+				!hv_mr_locate(mr, qp->pd, sge, false, &iov, &region)))
+			return false;
+	}
+	*qp->regions = region ? &region : NULL;
+	*rc = to_errno(hd_qp_send(qp->ep, &iov, 1, hv_word(qp->posted + 1, op->wc),
+				  op->flags & HD_SEND_IMM ? wr->imm_data : 0, (void *)(uintptr_t)wr->wr_id,
+				  flags));
+	return true;
+}
+
 /* One that is rare, or comes from a place where nobody counts. */
 static __attribute__((noinline)) int post_apart(struct hv_qp *qp, const struct ibv_send_wr *wr)
 {
@@ -430,9 +474,11 @@ int hv_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr 
 	for (; wr; wr = wr->next) {
 		const struct hv_opcode *op = opcode_of(wr);
 
-		rc = check_posted(qp, wr, op, false);
-		if (hv_likely(!rc))
-			rc = post_send_post_one(qp, wr, op);
+		if (hv_unlikely(!is_usual(qp, wr, op) || !post_send_usual(qp, wr, op, &rc))) {
+			rc = check_posted(qp, wr, op, false);
+			if (hv_likely(!rc))
+				rc = post_send_post_one(qp, wr, op);
+		}
 		if (hv_unlikely(rc)) {
 			*bad_wr = wr;
 			errno = rc;

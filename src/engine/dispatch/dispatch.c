@@ -182,7 +182,7 @@ static int dispatch_other(struct hd_link *link, const struct hd_pkt *pkt, const 
 
 /* ---- messages, which most packets are ------------------------------------------------------------------------------------- */
 
-/* An eager message, which has been charged, that no usual endpoint takes. */
+/* An eager message, which has been charged, that no usual endpoint takes: of a queue pair that has begun anew since, or of none. */
 static __attribute__((noinline)) int message_elsewhere(struct hd_link *link, const struct hd_pkt *pkt,
 						       const struct iovec data)
 {
@@ -191,13 +191,6 @@ static __attribute__((noinline)) int message_elsewhere(struct hd_link *link, con
 	if (hd_likely(qp != NULL))
 		return hd_resp_message(link->peer, qp, pkt, data.iov_base, data.iov_len);
 	return hd_message_refuse(link->peer, pkt, hd_units(data.iov_len));
-}
-
-/* ep: the endpoint that it names, or NULL. Those of queue pairs, nearly all of which go elsewhere, are known at once. */
-static inline bool message_admits(const struct hd_ep *ep, const struct hd_peer *peer,
-				  const struct hd_pkt *pkt)
-{
-	return ep && ep->watch != HD_WATCH_PAIRED && hd_ep_admits(ep, peer, pkt->src);
 }
 
 int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
@@ -213,8 +206,12 @@ int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 		return hd_link_broken(link, "message without credit");
 	hd_traffic_in(&peer->traffic, len);
 	ep = hd_pkt_named(link->node, pkt);
-	if (hd_unlikely(!ep || ep->watch) && !message_admits(ep, peer, pkt))
-		return message_elsewhere(link, pkt, (struct iovec){ (void *)payload, len });
+	if (hd_unlikely(!ep || ep->watch)) {
+		if (hd_likely(ep && ep->watch == HD_WATCH_PAIRED && ep->qp))
+			return hd_resp_message(peer, ep, pkt, payload, len);
+		if (!ep || !hd_ep_admits(ep, peer, pkt->src))
+			return message_elsewhere(link, pkt, (struct iovec){ (void *)payload, len });
+	}
 	return hd_message_arrived(link, ep, pkt, payload, len);
 }
 

@@ -103,9 +103,12 @@ static inline uint64_t hd_qp_imm_of(const struct hd_pkt_qp *head)
 /* The send queue: sq.c. What a post touches stands first. */
 struct hd_sq {
 	uint32_t head, next, tail;
-	uint32_t units;			   /* of all WQEs */
-	uint32_t ordered, reading, direct; /* under way, by enum hd_wqe_way */
-	struct hd_pkt_epoch epoch;	   /* of what is sent */
+	/* not beside each other: the compiler would load as one what has just been stored as two */
+	uint32_t units;	  /* of all WQEs */
+	uint32_t reading; /* under way, by enum hd_wqe_way */
+	uint32_t ordered;
+	uint32_t direct;
+	struct hd_pkt_epoch epoch; /* of what is sent */
 	bool pushing;
 	bool drain_all; /* it is to be told when all that is posted has ended: hd_ep_drain */
 	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours; or all does, since it falls: hd_qp_settle */

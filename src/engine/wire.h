@@ -140,14 +140,24 @@ struct hd_pkt_qp {
 };
 
 struct hd_pkt {
-	uint8_t kind;
-	uint8_t flags;
-	uint16_t gen; /* generation of the target endpoint: a message for its predecessor is dropped */
-	uint32_t dst;
-	uint32_t src;
 	union {
-		uint32_t op;
-		uint32_t ssn; /* with F_SSN: counts up from message to message of the queue pair; an answer stands for all up to it */
+		struct {
+			uint8_t kind;
+			uint8_t flags;
+			uint16_t gen; /* generation of the target endpoint: a message for its predecessor is dropped */
+			uint32_t dst;
+		};
+		uint64_t to; /* hd_pkt_to */
+	};
+	union {
+		struct {
+			uint32_t src;
+			union {
+				uint32_t op;
+				uint32_t ssn; /* with F_SSN: counts up from message to message of the queue pair; an answer stands for all up to it */
+			};
+		};
+		uint64_t from; /* hd_pkt_from */
 	};
 	union {
 		struct {
@@ -159,6 +169,27 @@ struct hd_pkt {
 };
 static_assert(sizeof(struct hd_pkt) == 32 && sizeof(struct hd_pkt_qp) == 16,
 	      "the header of a packet is 32 bytes");
+
+/*
+ * The first two words of a header that is copied at once, into a ring, say: a processor hands what it has just stored to a load only if one store
+ * has all of it; else the load waits until the cache has those stores, and all before them. hd_pkt_put: that copy, word by word.
+ */
+static inline uint64_t hd_pkt_to(uint8_t kind, uint8_t flags, uint16_t gen, uint32_t dst)
+{
+	return (uint64_t)dst << 32 | (uint32_t)gen << 16 | (uint32_t)flags << 8 | kind;
+}
+static inline uint64_t hd_pkt_from(uint32_t src, uint32_t op)
+{
+	return (uint64_t)op << 32 | src;
+}
+static inline void hd_pkt_put(struct hd_pkt *to, const struct hd_pkt *pkt)
+{
+	/* relaxed: so that the compiler makes no longer words of them */
+	__atomic_store_n(&to->to, pkt->to, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->from, pkt->from, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->tag, pkt->tag, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->imm, pkt->imm, __ATOMIC_RELAXED);
+}
 
 #define HD_ACK_ROWS 4096u /* queue pairs of a node, by index, that hd_link_ops.accept has rows for */
 #define HD_PUT_MAX 4096	  /* payload bytes of a PUT */

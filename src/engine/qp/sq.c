@@ -43,15 +43,9 @@ static inline __attribute__((always_inline)) int message_out(struct hd_qp *p, ui
 	bool carries = accepted->pending && accepted->to == dest->remote;
 	uint8_t flags = (uint8_t)((hd_send_wire(post_flags) & PER_POST) | p->attr.wire_flags |
 				  (carries ? HD_PKT_F_MSN : 0));
-	const struct hd_pkt pkt = {
-		.kind = HD_PKT_EAGER,
-		.flags = flags,
-		.gen = dest->gen,
-		.dst = dest->remote,
-		.src = p->ep->index,
-		.ssn = seq,
-		.qp = hd_qp_head(imm, p->life.sq.epoch, carries ? accepted->op : 0),
-	};
+	const struct hd_pkt pkt = { .to = hd_pkt_to(HD_PKT_EAGER, flags, dest->gen, dest->remote),
+				    .from = hd_pkt_from(p->ep->index, seq),
+				    .qp = hd_qp_head(imm, p->life.sq.epoch, carries ? accepted->op : 0) };
 	int rc;
 
 	if (!hd_credit_take(peer, units))

@@ -29,11 +29,10 @@ struct hd_ud_waiting {
 static inline struct hd_pkt ud_header(const struct hd_ep *ep, const struct hd_dest *dest, uint64_t tag,
 				      uint64_t imm, uint32_t flags)
 {
-	return (struct hd_pkt){ .kind = HD_PKT_EAGER,
-				.flags = flags & HD_SEND_WIRE & ~HD_SEND_ANSWERED,
-				.gen = dest->gen,
-				.dst = dest->remote,
-				.src = ep->src,
+	uint8_t wire = flags & HD_SEND_WIRE & ~HD_SEND_ANSWERED;
+
+	return (struct hd_pkt){ .to = hd_pkt_to(HD_PKT_EAGER, wire, dest->gen, dest->remote),
+				.from = hd_pkt_from(ep->src, 0),
 				.tag = tag,
 				.imm = imm };
 }

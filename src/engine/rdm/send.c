@@ -107,11 +107,8 @@ static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, stru
 							  uint32_t units)
 {
 	struct hd_peer *peer = dest->peer;
-	struct hd_pkt pkt = { .kind = HD_PKT_EAGER,
-			      .flags = a.flags & HD_SEND_WIRE,
-			      .gen = dest->gen,
-			      .dst = dest->remote,
-			      .src = ep->src,
+	struct hd_pkt pkt = { .to = hd_pkt_to(HD_PKT_EAGER, a.flags & HD_SEND_WIRE, dest->gen, dest->remote),
+			      .from = hd_pkt_from(ep->src, 0),
 			      .tag = a.tag,
 			      .imm = a.imm };
 	int rc;

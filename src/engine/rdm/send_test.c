@@ -72,7 +72,7 @@ static void what_is_received_costs_nothing(void **state)
 static void tell_ahead(struct pair *p)
 {
 	struct hd_link *link = p->b.to->peer->link;
-	struct hd_pkt pkt[HD_AHEAD_MAX] = { { 0 } };
+	struct hd_pkt pkt[HD_AHEAD_MAX] = { 0 };
 
 	for (uint32_t i = 0; i < HD_AHEAD_MAX; i++)
 		pkt[i] = (struct hd_pkt){ .kind = HD_PKT_EAGER,

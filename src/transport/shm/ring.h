@@ -257,7 +257,7 @@ static inline int hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *pk
 		tx->bulk_head = pos + hd_shm_lines(n);
 		slot->len = at ? HD_SHM_MORE | (err ? HD_SHM_VOID : 0) | (len - at) : len;
 		if (!at)
-			slot->pkt = *pkt;
+			hd_pkt_put(&slot->pkt, pkt);
 		hd_shm_tx_publish(tx, slot);
 	}
 	return err;

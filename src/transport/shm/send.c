@@ -90,7 +90,7 @@ static inline __attribute__((always_inline)) int send_inline(struct hd_shm_link 
 	struct hd_shm_slot *slot = hd_shm_tx_slot(&l->tx);
 
 	slot->len = (uint32_t)len;
-	slot->pkt = *pkt;
+	hd_pkt_put(&slot->pkt, pkt);
 	if (hd_unlikely(!hd_copy_small_out(slot->data, buf, len)))
 		return -EFAULT;
 	hd_shm_tx_publish(&l->tx, slot);

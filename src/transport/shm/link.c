@@ -206,7 +206,8 @@ int hd_shm_link_poll(struct hd_shm_link *l)
 			slot = await_piece(l);
 		if (!slot)
 			break;
-		n++;
+		if (n++)
+			hd_shm_rx_near(&l->rx);
 		if (hd_unlikely(link_take(l, slot) < 0 || l->base.down))
 			return n;
 	}

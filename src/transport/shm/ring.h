@@ -263,6 +263,16 @@ static inline int hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *pk
 	return err;
 }
 
+/*
+ * hd_shm_rx_near: there is more than one: the producer is ahead, and what he has written comes while what is here is taken. Not the next one, which is on
+ * its way: those behind it.
+ */
+#define HD_SHM_NEAR 6
+static inline void hd_shm_rx_near(const struct hd_shm_rx *rx)
+{
+	__builtin_prefetch(&rx->slot[(rx->tail + HD_SHM_NEAR) & (HD_SHM_SLOTS - 1)]);
+}
+
 /* hd_shm_rx_slot: the next slot, or NULL while the producer has not published it. hd_shm_rx_ahead: the n-th after it. */
 static inline struct hd_shm_slot *hd_shm_rx_ahead(const struct hd_shm_rx *rx, uint32_t n)
 {

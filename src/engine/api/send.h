@@ -32,6 +32,11 @@ enum hd_send_flag {
 		1 << 11, /* set on every operation of an endpoint with HD_EP_TX_ORDERED, and on no other */
 	/* paired endpoints, with IMM: imm is the key of a window of the other end, which takes it back: «Memory windows» */
 	HD_SEND_TAKE_BACK = 1 << 12,
+	/*
+	 * With INJECT, and nothing that tells of its end: it is not kept until its destination is reached, for the program may not come back to make
+	 * progress: -EAGAIN, and the destination is called. One that could not be reached has been called in vain: then it is kept, and its error told.
+	 */
+	HD_SEND_TRY = 1 << 13,
 };
 
 /*

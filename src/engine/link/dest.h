@@ -35,6 +35,7 @@ struct hd_dest {
 	bool awaits;		      /* in peer->awaiting */
 	bool kept;		      /* the peer has announced it, and it is counted in that one's budget */
 	int tries;
+	bool tried; /* HD_SEND_TRY has had it called since it was bound last */
 	struct hd_op_list
 		waiting; /* operations to start once bound, or, where it is, those in peer->queue that go here */
 	struct hd_op_list fenced; /* xfer's: those of any endpoint that wait behind a fence */

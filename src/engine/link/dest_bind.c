@@ -189,6 +189,7 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 	dest->gen = gen;
 	dest->link = NULL;
 	dest->tries = 0;
+	dest->tried = false;
 	LIST_INSERT_HEAD(&peer->dests, dest, entry);
 	peer->dest_count++;
 	if (hd_peer_remote(peer, remote) == 0) {

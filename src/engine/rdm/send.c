@@ -67,8 +67,25 @@ static int post_room(struct hd_ep *ep, struct hd_dest *dest)
 	return 0;
 }
 
+/* HD_SEND_TRY, to a destination that is not bound: false: it is to be kept, or can start after all. */
+static bool tries_in_vain(struct hd_dest *dest)
+{
+	if (dest->state == HD_DEST_IDLE) {
+		if (dest->tried)
+			return false;
+		dest->tried = true;
+		if (hd_dest_connect(dest) < 0)
+			return false;
+	}
+	return dest->state != HD_DEST_BOUND;
+}
+
 static int post_op(struct hd_op *op)
 {
+	if (op->flags & HD_SEND_TRY && op->dest->state != HD_DEST_BOUND && tries_in_vain(op->dest)) {
+		hd_op_free(op);
+		return -EAGAIN;
+	}
 	if (op->dest->state != HD_DEST_BOUND)
 		return hd_op_later(op);
 	if (hd_op_start(op) < 0) {

@@ -14,7 +14,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define SIMPLE (HD_SEND_COMPLETE | HD_SEND_INJECT | HD_SEND_DELIVERED) /* flags that need nothing more */
+#define SIMPLE \
+	(HD_SEND_COMPLETE | HD_SEND_INJECT | HD_SEND_TRY | \
+	 HD_SEND_DELIVERED) /* flags that need nothing more */
 
 static __attribute__((noinline)) int check_segments(const struct hd_rma_args *args)
 {

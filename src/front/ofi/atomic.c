@@ -191,18 +191,20 @@ static ssize_t atomic_write_one(struct fid_ep *ep, const void *buf, size_t count
 static ssize_t atomic_inject(struct fid_ep *fid, const void *buf, size_t count, fi_addr_t dest, uint64_t addr,
 			     uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
-	return atomic_post(fid,
-			   &(struct hd_fi_atomic){ .how = HD_ATOMIC_BASE,
-						   .op = op,
-						   .type = datatype,
-						   .ioc = IOC(buf, count),
-						   .count = 1,
-						   .remote = REMOTE(addr, count, key),
-						   .remote_count = 1,
-						   .dest = dest,
-						   .context = hd_fi_no_context((struct hd_fi_ep *)fid),
-						   .flags = (usual_flags(fid) & ~(uint32_t)HD_SEND_COMPLETE) |
-							    HD_SEND_INJECT });
+	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	const struct hd_fi_atomic c = { .how = HD_ATOMIC_BASE,
+					.op = op,
+					.type = datatype,
+					.ioc = IOC(buf, count),
+					.count = 1,
+					.remote = REMOTE(addr, count, key),
+					.remote_count = 1,
+					.dest = dest,
+					.context = hd_fi_no_context(ep),
+					.flags = (usual_flags(fid) & ~(uint32_t)HD_SEND_COMPLETE) |
+						 ep->call.inject_flags };
+
+	return hd_fi_injected(ep, atomic_post(fid, &c));
 }
 
 /* The results say how many elements there are: reading has no operands. */

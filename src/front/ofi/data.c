@@ -40,6 +40,18 @@ int hd_fi_check_room(const struct iovec *iov, size_t *count, size_t limit)
 	return 0;
 }
 
+#define INJECT_TURNS 8 /* at most */
+
+/* Until there is nothing more to do: over TCP the first packet after such a turn leaves at once, and the program may never come back for others. */
+ssize_t hd_fi_inject_again(struct hd_fi_ep *ep)
+{
+	hd_node_lock(ep->node);
+	for (int i = 0; i < INJECT_TURNS && hd_node_poll(ep->node); i++)
+		;
+	hd_node_unlock(ep->node);
+	return -FI_EAGAIN;
+}
+
 int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t max)
 {
 	int rc = hd_fi_check_iov(iov, count, ep->attr.tx_iov);

@@ -184,6 +184,7 @@ static int domain_open(struct hd_fi_fabric *fabric, const struct fi_info *info, 
 
 	node.arg = domain;
 	domain->locked = node.locked;
+	domain->automatic = node.auto_progress;
 	domain->mr_mode = mr_mode(attr->mr_mode);
 	domain->key_size = attr->mr_key_size ? attr->mr_key_size : HD_FI_MR_KEY_SIZE;
 	domain->addr_format = info->addr_format;

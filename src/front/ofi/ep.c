@@ -61,6 +61,8 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 			(ep->domain->av_keys ? HD_SEND_KEYED : 0);
 	ep->call.send_flags = ep->call.gate | (completes(&ep->bound.tx, tx) ? HD_SEND_COMPLETE : 0) |
 			      (tx & FI_INJECT ? HD_SEND_INJECT : 0) | (hd_fi_level(tx) & ep->call.levels);
+	ep->call.inject_flags = ep->call.gate | HD_SEND_INJECT |
+				(ep->domain->automatic || ep->offer->ep.type != FI_EP_RDM ? 0 : HD_SEND_TRY);
 	ep->call.read_flags = ep->call.send_flags & ~(uint32_t)HD_SEND_INJECT;
 	ep->call.send_max = hd_fi_send_max(ep, ep->call.send_flags);
 	ep->call.trecv_flags = HD_RECV_TAGGED | hd_fi_recv_completes(ep, rx);

@@ -48,6 +48,7 @@ struct hd_fi_calls {
 	uint32_t read_flags; /* the same for reads of remote memory */
 	uint32_t levels;     /* enum hd_send_flag: completion levels that the engine is told of */
 	uint32_t gate;	     /* HD_SEND_GATED where FI_FENCE may be used, HD_SEND_ORDERED; in all of them */
+	uint32_t inject_flags; /* of fi_inject and its like: gate, HD_SEND_INJECT, HD_SEND_TRY where the program makes all progress */
 	uint32_t recv_flags; /* enum hd_recv_flag, the same for untagged receives */
 	uint32_t trecv_flags;
 	uint8_t directed; /* receives name their source: enum hd_fi_directed */
@@ -227,6 +228,16 @@ HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_sen
 	if (locked)
 		hd_node_unlock(ep->node);
 	return rc;
+}
+
+/*
+ * hd_fi_injected: what an inject call has answered. Who only tries again makes a turn of progress by that, as with libfabric's tcp: a link may have to
+ * be made first. Without the lock where there is one.
+ */
+ssize_t hd_fi_inject_again(struct hd_fi_ep *ep);
+HD_FI_INLINE ssize_t hd_fi_injected(struct hd_fi_ep *ep, ssize_t rc)
+{
+	return hd_fi_rare(rc == -FI_EAGAIN) ? hd_fi_inject_again(ep) : rc;
 }
 
 /* hd_fi_prefix_step: the same segments without the prefix, which must lie in the first; at most HD_MAX_IOV. 0 or -FI_EINVAL. */

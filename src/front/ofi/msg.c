@@ -34,9 +34,9 @@ HD_FI_INLINE ssize_t msg_inject_one(struct fid_ep *fid, struct hd_fi_send s, boo
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
-	s.flags |= HD_SEND_INJECT | ep->call.gate;
+	s.flags |= ep->call.inject_flags;
 	s.context = hd_fi_no_context(ep);
-	return hd_fi_post_send(ep, s, ep->call.inject_max, locked);
+	return hd_fi_injected(ep, hd_fi_post_send(ep, s, ep->call.inject_max, locked));
 }
 
 #define MSG_CALLS(suffix, locked) \

@@ -198,6 +198,7 @@ struct hd_fi_domain {
 	struct fid_domain fid;
 	uint32_t magic;
 	bool locked;	/* the node has a lock */
+	bool automatic; /* a thread of the node makes progress, too */
 	bool mr_events; /* FI_MR_COMPLETE goes to eq */
 	bool overruns;	/* FI_RM_DISABLED: CQs are not protected */
 	int mr_mode; /* that is in use; FI_MR_BASIC as the bits that it stands for, FI_MR_SCALABLE as none */

@@ -80,9 +80,9 @@ HD_FI_INLINE ssize_t rma_inject_one(struct fid_ep *fid, struct rma r, const stru
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
 	r.op = HD_RMA_WRITE;
-	r.flags |= HD_SEND_INJECT | ep->call.gate;
+	r.flags |= ep->call.inject_flags;
 	r.context = hd_fi_no_context(ep);
-	return rma_one(ep, r, iov, ep->call.inject_max, locked);
+	return hd_fi_injected(ep, rma_one(ep, r, iov, ep->call.inject_max, locked));
 }
 
 #define OURS ((const struct iovec){ (void *)buf, len })

@@ -255,6 +255,34 @@ static void to_nobody(struct ct *ct)
 	ct_close(&dom);
 }
 
+/*
+ * What has been accepted arrives, though its sender makes no call after it, and has made none before that made a connection: who only tries again is
+ * accepted in the end.
+ */
+static void first_of_all(struct ct *ct)
+{
+	double end = ct_deadline(ct);
+	struct ct_dom dom;
+	struct ct_ep e;
+	char in[8];
+	ssize_t rc;
+
+	ct_start(ct, &dom, &e, NULL);
+	if (ct->rank) {
+		ct_recv_kind(&e, is_tagged(ct->cs->arg), in, sizeof(in), CTX(1));
+		CT_EQ(ct, ct_done(&e, CTX(1)), 1);
+		ct_sync(ct, NULL);
+	} else {
+		while ((rc = inject(&e, (enum injecting)ct->cs->arg, "x", 1, 1)) == -FI_EAGAIN) {
+			ct_late(ct, end, "the inject to be accepted");
+			ct_pause();
+		}
+		CT_EQ(ct, rc, 0);
+		ct_sync(ct, NULL);
+	}
+	ct_finish(&e);
+}
+
 /* ---- M11 ----------------------------------------------------------------------------------------------- */
 
 static const uint64_t levels[] = { 0, FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE };
@@ -375,6 +403,8 @@ const struct ct_case ct_inject[] = {
 	{ "M6", "inject-never-told-of-delivery", CT_TWO(never_told), .arg = FI_DELIVERY_COMPLETE },
 	{ "M6", "inject-by-default", CT_TWO(by_default) },
 	{ "M6", "inject-size-less", CT_TWO(size_less) },
+	{ "M6", "inject-first-of-all", CT_TWO(first_of_all), .arg = INJECT },
+	{ "M6", "inject-first-of-all-tagged", CT_TWO(first_of_all), .arg = TINJECTDATA },
 	{ "M6", "inject-to-nobody", CT_TWO(to_nobody), .arg = INJECT },
 	{ "M6", "inject-to-nobody-tagged", CT_TWO(to_nobody), .arg = TINJECTDATA },
 	{ "M11", "inject-flag-waits", CT_TWO(flag_waits) },

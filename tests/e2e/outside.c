@@ -288,25 +288,24 @@ static int enable_one(struct ct_dom *dom, struct ct_ep *like, struct fid_ep **ep
 	return rc;
 }
 
-/* Three ports, of which a verbs device in the same process, which libfabric's own provider for these opens, may have one. */
+/* Four ports, of which both verbs devices in the same process, which libfabric's own provider for these opens, may have one each. */
 static void ports_used_up(struct ct *ct)
 {
-	struct fid_ep *more[2] = { NULL };
+	struct fid_ep *more[3] = { NULL };
 	struct ct_dom dom;
 	struct ct_ep e[2];
-	int rc;
+	int rc = 0;
 
-	e2e_ports(ct, 10, 3);
+	e2e_ports(ct, 10, 4);
 	ct_open(ct, &dom, NULL);
 	ct_ep_open(&dom, &e[0]);
 	ct_ep_open(&dom, &e[1]);
-	rc = enable_one(&dom, &e[0], &more[0]);
-	if (!rc)
-		rc = enable_one(&dom, &e[0], &more[1]);
+	for (int i = 0; i < 3 && !rc; i++)
+		rc = enable_one(&dom, &e[0], &more[i]);
 	CT_EQ(ct, rc, -FI_EADDRINUSE);
 	ct_ep_close(&e[1]);
 	ct_ep_open(&dom, &e[1]);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 3; i++)
 		if (more[i])
 			CT_OK(ct, fi_close(&more[i]->fid));
 	ct_ep_close(&e[0]);

@@ -69,7 +69,7 @@ static void dests_free(struct hv_ah *ah, bool live)
 
 int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *attr)
 {
-	if (attr->port_num > 1 || attr->sl > 15)
+	if (attr->port_num != 1 || attr->sl > 15)
 		return EINVAL;
 	if (attr->is_global && attr->grh.sgid_index >= ctx->port.gid_count)
 		return EINVAL;
@@ -91,8 +91,8 @@ struct ibv_ah *hv_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct hv_ah *ah;
 	int rc = hv_ah_attr_check(ctx, attr);
 
-	if (rc || attr->port_num != 1)
-		return hv_fail(EINVAL);
+	if (rc)
+		return hv_fail(rc);
 	rc = HV_CHECK(pd);
 	if (rc)
 		return hv_fail(rc);

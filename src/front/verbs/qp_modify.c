@@ -188,8 +188,7 @@ static int qp_modify_step(struct hv_qp *qp, const struct ibv_qp_attr *a, int mas
 		return -hd_ep_go_on(qp->ep);
 	if (from == IBV_QPS_SQD)
 		return -hd_ep_pause(qp->ep, false);
-	qp->drain_event = hd_ep_tx_left(qp->ep) < qp->cap.max_send_wr && mask & IBV_QP_EN_SQD_ASYNC_NOTIFY &&
-			  a->en_sqd_async_notify;
+	qp->drain_event = mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && a->en_sqd_async_notify;
 	return -hd_ep_pause(qp->ep, true); /* which may tell at once that it has drained */
 }
 

@@ -14,8 +14,6 @@ enum kind {
 	KINDS
 };
 
-#define EVERYWHERE (IBV_QP_STATE | IBV_QP_CUR_STATE)
-
 /* What INIT takes, in INIT, and on the way there. */
 #define INIT_CONNECTED (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define INIT_UD (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)
@@ -26,9 +24,10 @@ enum kind {
 #define RTS_RC (RTS_UC | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
 /* Who only sends says nothing of what it does for others, who only receives nothing of tries. As the kernel's table has it. */
 #define RTS_XR (IBV_QP_TIMEOUT | IBV_QP_SQ_PSN)
-#define READY_UC (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE)
+#define READY_UC (IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE)
+#define READY_UD (IBV_QP_CUR_STATE | IBV_QP_QKEY)
 #define READY_RC (READY_UC | IBV_QP_MIN_RNR_TIMER)
-#define DRAINED_UC (READY_UC | IBV_QP_AV | IBV_QP_PKEY_INDEX)
+#define DRAINED_UC ((READY_UC & ~IBV_QP_CUR_STATE) | IBV_QP_AV | IBV_QP_PKEY_INDEX)
 #define DRAINED_RC \
 	(DRAINED_UC | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
 	 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
@@ -51,7 +50,7 @@ struct step {
 	}
 #define READY_ALL \
 	{ \
-		READY_RC, READY_UC, IBV_QP_QKEY, READY_UC, READY_RC \
+		READY_RC, READY_UC, READY_UD, READY_UC, READY_RC \
 	}
 
 /* From every state to RESET, and to ERR but from RESET, there is a way that takes nothing; see hv_qp_state_step. */
@@ -86,7 +85,7 @@ static const struct {
 	{ IBV_QPS_SQE,
 	  IBV_QPS_RTS,
 	  { .none = { [RC] = true, [XS] = true, [XR] = true },
-	    .optional = { [UC] = IBV_QP_ACCESS_FLAGS, [UD] = IBV_QP_QKEY } } },
+	    .optional = { [UC] = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS, [UD] = READY_UD } } },
 };
 
 enum ibv_qp_state hv_qp_state_of(enum hd_qp_state state)
@@ -142,5 +141,5 @@ bool hv_qp_state_step(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp
 		return false;
 	if ((mask & step->required[kind]) != step->required[kind])
 		return false;
-	return !(mask & ~(EVERYWHERE | step->required[kind] | step->optional[kind]));
+	return !(mask & ~(IBV_QP_STATE | step->required[kind] | step->optional[kind]));
 }

@@ -12,8 +12,8 @@
 
 /*
  * hv_qp_state_step: may a queue pair of this transport go from state `from` to state `to` with the attributes in mask (enum
- * ibv_qp_attr_mask, with or without IBV_QP_STATE and IBV_QP_CUR_STATE)? False: there is no such transition, an attribute that it
- * requires is missing, or one is given that it does not take. Any thread, no lock.
+ * ibv_qp_attr_mask, with or without IBV_QP_STATE)? False: there is no such transition, an attribute that it requires is missing, or one is
+ * given that it does not take. Any thread, no lock.
  */
 bool hv_qp_state_step(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
 

@@ -189,13 +189,40 @@ static void no_shortcut(struct ct *ct)
 	vt_close(&e);
 }
 
+/* IBV_QP_CUR_STATE is for those that send, or are about to, as the kernel has it for all drivers, and not for the way to SQD, ERR and RESET. */
+static void current_state(struct ct *ct)
+{
+	struct ibv_qp_attr attr = { 0 };
+	struct ct_ep e;
+	int mask;
+
+	vt_open(ct, &e, NULL);
+	for (int step = 0; step < 3; step++) {
+		mask = step == 0   ? vt_init(&e, &attr)
+		       : step == 1 ? vt_rtr(&e, &e.me, &attr)
+				   : vt_rts(&e, &attr);
+		attr.cur_qp_state = vt_state(&e, e.qp);
+		VT_ERR(ct, ibv_modify_qp(e.qp, &attr, mask | IBV_QP_CUR_STATE), step < 2 ? EINVAL : 0);
+		if (step < 2)
+			VT_OK(ct, ibv_modify_qp(e.qp, &attr, mask));
+	}
+	attr.cur_qp_state = IBV_QPS_RTS;
+	VT_OK(ct, ibv_modify_qp(e.qp, &attr, IBV_QP_CUR_STATE));
+	for (int to = 0; to < 3; to++) {
+		attr.qp_state = to == 0 ? IBV_QPS_SQD : to == 1 ? IBV_QPS_ERR : IBV_QPS_RESET;
+		VT_ERR(ct, ibv_modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
+	}
+	CT_EQ(ct, vt_state(&e, e.qp), IBV_QPS_RTS);
+	vt_close(&e);
+}
+
 /* Each value out of its range, one by one; the state stays. */
 static void values(struct ct *ct)
 {
 	struct ct_ep e;
 
 	vt_open(ct, &e, NULL);
-	for (int i = 0; i < 13; i++) {
+	for (int i = 0; i < 14; i++) {
 		struct ibv_qp_attr attr = { 0 };
 		int init, rtr, rts;
 
@@ -226,18 +253,20 @@ static void values(struct ct *ct)
 			attr.ah_attr.is_global = 1;
 			attr.ah_attr.grh.sgid_index = 200;
 		}
-		if (i >= 3)
-			VT_ERR(ct, ibv_modify_qp(e.qp, &attr, rtr), i < 10 ? EINVAL : 0);
-		rts = vt_rts(&e, &attr);
 		if (i == 10)
-			attr.timeout = 32;
+			attr.ah_attr.port_num = 0;
+		if (i >= 3)
+			VT_ERR(ct, ibv_modify_qp(e.qp, &attr, rtr), i < 11 ? EINVAL : 0);
+		rts = vt_rts(&e, &attr);
 		if (i == 11)
-			attr.retry_cnt = 8;
+			attr.timeout = 32;
 		if (i == 12)
+			attr.retry_cnt = 8;
+		if (i == 13)
 			attr.rnr_retry = 8;
-		if (i >= 10)
+		if (i >= 11)
 			VT_ERR(ct, ibv_modify_qp(e.qp, &attr, rts), EINVAL);
-		CT_EQ(ct, vt_state(&e, e.qp), i < 3 ? IBV_QPS_RESET : i < 10 ? IBV_QPS_INIT : IBV_QPS_RTR);
+		CT_EQ(ct, vt_state(&e, e.qp), i < 3 ? IBV_QPS_RESET : i < 11 ? IBV_QPS_INIT : IBV_QPS_RTR);
 		vt_to(&e, e.qp, IBV_QPS_RESET);
 	}
 	vt_close(&e);
@@ -335,6 +364,28 @@ static void to_itself(struct ct *ct)
 	vt_done(&e, 2, NULL);
 	vt_done(&e, 1, NULL);
 	ct_verify(ct, e.buf + 4096, 1000, 1, "to itself");
+	vt_close(&e);
+}
+
+/* A send queue with nothing in it has drained at once, and that is told to who has asked, and to nobody else. */
+static void drained_empty(struct ct *ct)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
+	struct ibv_async_event event;
+	struct ct_ep e;
+
+	vt_open(ct, &e, NULL);
+	vt_connect(&e, e.qp, &e.me);
+	for (int i = 0; i < 4; i++) {
+		attr.en_sqd_async_notify = i == 1 || i == 2;
+		VT_OK(ct,
+		      ibv_modify_qp(e.qp, &attr, IBV_QP_STATE | (i > 1 ? 0 : IBV_QP_EN_SQD_ASYNC_NOTIFY)));
+		if (i == 1)
+			vt_event(&e, IBV_EVENT_SQ_DRAINED, e.qp);
+		else
+			CT_TRUE(ct, !vt_async(&e, 5, &event));
+		vt_to(&e, e.qp, IBV_QPS_RTS);
+	}
 	vt_close(&e);
 }
 
@@ -537,6 +588,8 @@ const struct ct_case vt_states[] = {
 	{ "QP", "posting-by-state", { posting_by_state } },
 	{ "QP", "to-itself", { to_itself } },
 	{ "QP", "drained", { drained, drained } },
+	{ "QP", "drained-empty", { drained_empty } },
+	{ "QP", "current-state", { current_state } },
 	{ "QP", "not-there", { not_there } },
 	{ "QP", "nobody-there", { nobody_there } },
 	{ "QP", "nobody-there-told", { nobody_there }, .arg = 1, .slow = true },

@@ -286,6 +286,13 @@ uint8_t hv_cm_depth(const struct hv_id *id);
 /* hv_cm_depths: limits of the device for what is asked of it; RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH become these. false: too much. */
 bool hv_cm_depths(const struct hv_id *id, uint8_t *responder, uint8_t *initiator);
 
+/* How often it is tried again: as often as 3 bits can say at most, which for messages without a receive is for ever. The kernel takes what is above for that. */
+#define HV_CM_TRIES 7
+static inline uint8_t hv_cm_tries(uint8_t asked)
+{
+	return asked < HV_CM_TRIES ? asked : HV_CM_TRIES;
+}
+
 /* ---- addresses ------------------------------------------------------------------------------------------------------------------------ */
 
 /* cm/name.c. hv_sockaddr_map: the GID of a native address, IPv4 as mapped IPv6; hv_sockaddr_unmap: an IP address. */

@@ -12,7 +12,6 @@
 #define DATA_CONNECT_NATIVE 92
 #define DATA_CONNECT_UD 180
 #define TIMEWAIT_MS 537 /* twice the packet lifetime of the path, 4.096 us << 16 */
-#define RETRIES 7	/* as often as 3 bits can say: for messages without a receive, for ever */
 
 /* ---- what both sides use ---------------------------------------------------------------------------------------------------- */
 
@@ -58,9 +57,9 @@ static int connect_prepare(struct hv_id *id, const struct rdma_conn_param *param
 				 .responder_resources = param ? param->responder_resources
 							      : RDMA_MAX_RESP_RES,
 				 .initiator_depth = param ? param->initiator_depth : RDMA_MAX_INIT_DEPTH,
-				 .retry_count = param ? param->retry_count & 7 : RETRIES,
-				 .rnr_retry_count = param ? param->rnr_retry_count & 7 : RETRIES,
-				 .flow_control = param ? param->flow_control : 1,
+				 .retry_count = param ? hv_cm_tries(param->retry_count) : HV_CM_TRIES,
+				 .rnr_retry_count = param ? hv_cm_tries(param->rnr_retry_count) : HV_CM_TRIES,
+				 .flow_control = param ? param->flow_control : 0,
 				 .srq = param ? param->srq : 0,
 				 .qp_num = param ? param->qp_num : 0,
 				 .psn = hv_cm_psn(),

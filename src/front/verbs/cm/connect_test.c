@@ -236,6 +236,38 @@ static void rejections(void **state)
 	cm_close(&r);
 }
 
+/* What is more than three bits hold is the most of them; who names nothing gets the most of all, and no flow control, as librdmacm has it. */
+static void tries(void **state)
+{
+	struct rdma_conn_param many = { .retry_count = 9, .rnr_retry_count = 255, .flow_control = 1 };
+	struct rdma_cm_id *b;
+	struct rig r;
+
+	cm_open(&r, RDMA_PS_TCP);
+	for (int named = 0; named < 2; named++) {
+		struct rdma_cm_event *e;
+
+		r.a = cm_caller(&r);
+		assert_int_equal(rdma_connect(r.a, named ? &many : NULL), 0);
+		e = cm_next(r.cb, RDMA_CM_EVENT_CONNECT_REQUEST);
+		assert_int_equal(e->param.conn.retry_count, 7);
+		assert_int_equal(e->param.conn.rnr_retry_count, 7);
+		assert_int_equal(e->param.conn.flow_control, named);
+		b = e->id;
+		assert_int_equal(rdma_ack_cm_event(e), 0);
+		many.qp_num = 7;
+		assert_int_equal(rdma_accept(b, named ? &many : NULL), 0);
+		e = cm_next(r.ca, RDMA_CM_EVENT_CONNECT_RESPONSE);
+		assert_int_equal(e->param.conn.rnr_retry_count, 7);
+		assert_int_equal(e->param.conn.flow_control, named);
+		assert_int_equal(rdma_ack_cm_event(e), 0);
+		assert_int_equal(rdma_destroy_id(r.a), 0);
+		rdma_destroy_id(b);
+	}
+	r.a = NULL;
+	cm_close(&r);
+}
+
 /* A caller that goes away before it is answered: accepting says so, once that has come, which is before what the same process says next. */
 static void the_caller_has_gone(void **state)
 {
@@ -435,6 +467,7 @@ int main(void)
 		cmocka_unit_test(one_family_only),
 		cmocka_unit_test(a_port_in_each_family),
 		cmocka_unit_test(rejections),
+		cmocka_unit_test(tries),
 		cmocka_unit_test(the_caller_has_gone),
 		cmocka_unit_test(the_caller_has_gone_unread),
 		cmocka_unit_test(the_listener_goes),

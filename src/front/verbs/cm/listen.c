@@ -173,8 +173,8 @@ static int listen_prepare(struct hv_id *id, const struct rdma_conn_param *param)
 					   ? param->initiator_depth
 					   : own->initiator_depth,
 		.retry_count = own->retry_count,
-		.rnr_retry_count = param ? param->rnr_retry_count & 7 : id->other.rnr_retry_count,
-		.flow_control = param ? param->flow_control : 1,
+		.rnr_retry_count = param ? hv_cm_tries(param->rnr_retry_count) : id->other.rnr_retry_count,
+		.flow_control = param ? param->flow_control : 0,
 		.srq = param ? param->srq : 0,
 		.qp_num = param ? param->qp_num : 0,
 		.psn = own->psn,

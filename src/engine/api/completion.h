@@ -48,7 +48,7 @@ static_assert(sizeof(struct hd_cqe) == 64, "a completion is one cache line");
 
 struct hd_cq_attr {
 	uint32_t size;	 /* entries wanted, rounded up to a power of two */
-	bool any_signal; /* a signal handler that ran ends hd_cq_wait and hd_cq_wait_for: -EINTR */
+	bool any_signal; /* a signal handler that ran ends hd_cq_wait: -EINTR */
 	bool waitable;	 /* hd_cq_fd and hd_cq_arm will be used: makes their descriptors now */
 	bool overruns; /* nobody protects it: a completion that finds it full is lost, and so are all after it */
 	void (*on_overrun)(void *arg); /* called when that happens, once, with the lock; may be NULL */
@@ -114,17 +114,15 @@ uint32_t hd_cq_mark(const struct hd_cq *cq, uint32_t ep);
 bool hd_cq_is_past(const struct hd_cq *cq, uint32_t mark);
 
 /*
- * hd_cq_wait: sleep until the CQ has an entry, it is signalled, or timeout_ms (negative: none) has passed. Called WITHOUT the lock;
- * 0: look; -EAGAIN: time-out; -ECANCELED: hd_cq_signal was called. Makes progress, really sleeps.
- * hd_cq_wait_for: the same until it has so many entries, is full, or has one that is an error.
+ * hd_cq_wait: sleep until the CQ has so many entries, is full or has one that is an error, it is signalled, or timeout_ms (negative: none) has passed.
+ * Called WITHOUT the lock; 0: look; -EAGAIN: time-out; -ECANCELED: hd_cq_signal was called. Makes progress, really sleeps.
  * hd_cq_wait_told: until it has so many entries or is full, and of those that came while we waited somebody is to be told (hd_cq_attr.tells);
  * what has so many to begin with is not waited for. One thread at a time. -EINTR: a signal handler ran that is not to restart calls.
  * hd_cq_signal: wake the waiters once. Any thread, no lock.
  * hd_cq_fd: a descriptor that polls readable when there may be something to do, valid until close.
  * hd_cq_arm: about to wait on the descriptor (fi_trywait): 0 armed, -EAGAIN there is something to read or do first.
  */
-int hd_cq_wait(struct hd_cq *cq, int timeout_ms);
-int hd_cq_wait_for(struct hd_cq *cq, uint64_t entries, int timeout_ms);
+int hd_cq_wait(struct hd_cq *cq, uint64_t entries, int timeout_ms);
 int hd_cq_wait_told(struct hd_cq *cq, uint64_t entries, int timeout_ms);
 void hd_cq_signal(struct hd_cq *cq);
 int hd_cq_fd(struct hd_cq *cq);
@@ -162,10 +160,10 @@ uint32_t hd_cq_room(const struct hd_cq *cq);
  * hd_channel_take: the oldest; -EAGAIN: none. *item->taken counts what was taken. Likewise.
  * hd_channel_forget: items with this counter wait no more; drop() is called for each, when it is gone and no lock of ours is held; may be
  * NULL. Returns the counter. Likewise.
- * hd_channel_wait: sleep until there is one, and make progress in the node meanwhile. 0; -EAGAIN: there is none and the program has set the
- * descriptor non-blocking; -EINTR: a signal handler ran that is not to restart calls; -ENOTRECOVERABLE. A point of cancellation. Called
- * WITHOUT the lock. hd_channel_wait_for: the same for at most so long (negative: no end); -ETIMEDOUT. hd_channel_sleep: the same as
- * hd_channel_wait, but leaves progress to the node's thread: for what comes seldom, if ever.
+ * hd_channel_wait: sleep until there is one, for at most so long (negative: no end), and make progress in the node meanwhile. 0; -ETIMEDOUT;
+ * -ECANCELED: *stop (NULL: nothing) is set; -EAGAIN: there is none and the program has set the descriptor non-blocking; -EINTR: a signal handler ran
+ * that is not to restart calls; -ENOTRECOVERABLE. A point of cancellation. Called WITHOUT the lock. hd_channel_sleep: the same without end, but
+ * leaves progress to the node's thread: for what comes seldom, if ever.
  */
 struct hd_channel_item {
 	TAILQ_ENTRY(hd_channel_item) entry;
@@ -180,8 +178,7 @@ void hd_channel_post(struct hd_channel *channel, struct hd_channel_item *item);
 int hd_channel_take(struct hd_channel *channel, struct hd_channel_item **out);
 uint32_t hd_channel_forget(struct hd_channel *channel, const uint32_t *taken,
 			   void (*drop)(struct hd_channel_item *item));
-int hd_channel_wait(struct hd_channel *channel);
-int hd_channel_wait_for(struct hd_channel *channel, int timeout_ms);
+int hd_channel_wait(struct hd_channel *channel, int timeout_ms, const atomic_bool *stop);
 int hd_channel_sleep(struct hd_channel *channel);
 
 /*
@@ -269,21 +266,18 @@ void hd_trigger_cancel(struct hd_trigger *t);
 /* ---- wait sets ----------------------------------------------------------------------------------------------------------- */
 
 /*
- * CQs and counters of any nodes, and descriptors that poll readable when there is something to read, slept on together. A set
- * belongs to no node and has a lock of its own: all these are called WITHOUT a node's lock, from any thread.
+ * CQs and counters of any nodes, and event queues, slept on together. A set belongs to no node and has a lock of its own: all these are called WITHOUT a node's lock, from any thread.
  *
  * hd_wset_open: 0 and *out, -ENOMEM, -EMFILE. hd_wset_close: -EBUSY while it has members or sleepers. hd_wset_used: has it members?
  * hd_cq_join, hd_cntr_join, hd_evq_join: once in the life of the object, before the program has it; *_leave: before it is closed. Threads that
  * sleep on the set meanwhile take notice.
- * hd_wset_wait: as hd_cq_wait: 0: a CQ has an entry, a counter has changed since hd_cntr_poll, or a descriptor is readable.
+ * hd_wset_wait: as hd_cq_wait: 0: a CQ has an entry, a counter has changed since hd_cntr_poll, or an event queue an event.
  * hd_wset_signal: wake its waiters once; hd_cq_signal on a member does the same.
  * hd_wset_fd, hd_wset_arm: as hd_cq_fd and hd_cq_arm.
  */
 int hd_wset_open(struct hd_wset **out);
 int hd_wset_close(struct hd_wset *set);
 bool hd_wset_used(struct hd_wset *set);
-int hd_wset_add_fd(struct hd_wset *set, int fd);
-void hd_wset_remove_fd(struct hd_wset *set, int fd);
 int hd_cq_join(struct hd_cq *cq, struct hd_wset *set);
 void hd_cq_leave(struct hd_cq *cq);
 int hd_cntr_join(struct hd_cntr *cntr, struct hd_wset *set);

@@ -156,7 +156,7 @@ static void *listens(void *arg)
 {
 	struct listener *l = arg;
 
-	l->rc = hd_channel_wait_for(l->channel, WAKE_MS * 4);
+	l->rc = hd_channel_wait(l->channel, WAKE_MS * 4, NULL);
 	return NULL;
 }
 

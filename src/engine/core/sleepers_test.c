@@ -252,12 +252,12 @@ static void a_signal_wakes_all_who_wait(void **state)
 			worker_finish(&w[i]);
 			assert_int_equal(w[i].rc, -ECANCELED);
 		}
-		while (hd_cq_wait(p.b.cq, 1) == -ECANCELED)
+		while (hd_cq_wait(p.b.cq, 1, 1) == -ECANCELED)
 			;
 	}
 	uint64_t cpu = cpu_ns();
 
-	assert_int_equal(hd_cq_wait(p.b.cq, 200), -EAGAIN);
+	assert_int_equal(hd_cq_wait(p.b.cq, 1, 200), -EAGAIN);
 	assert_in_range(cpu_ns() - cpu, 0, 50 * HD_NS_PER_MS);
 	side_close(&p.a);
 	side_close(&p.b);
@@ -290,13 +290,13 @@ static void signals_at_any_moment_do_no_harm(void **state)
 	hd_node_unlock(p.b.node);
 	w.s.cq = cq;
 	worker_start(&w, signal_often);
-	while (hd_cq_wait(cq, 50) == -ECANCELED)
+	while (hd_cq_wait(cq, 1, 50) == -ECANCELED)
 		;
 	worker_finish(&w);
-	while (hd_cq_wait(cq, 1) == -ECANCELED)
+	while (hd_cq_wait(cq, 1, 1) == -ECANCELED)
 		;
 	cpu = cpu_ns();
-	assert_int_equal(hd_cq_wait(cq, 200), -EAGAIN);
+	assert_int_equal(hd_cq_wait(cq, 1, 200), -EAGAIN);
 	assert_in_range(cpu_ns() - cpu, 0, 50 * HD_NS_PER_MS);
 	hd_node_lock(p.b.node);
 	assert_int_equal(hd_cq_close(cq), 0);

@@ -165,7 +165,7 @@ struct wait {
 	struct hd_block nap;
 };
 
-/* One look and, where there is nothing for long enough, one sleep. 0: look again; else as hd_channel_wait_for. */
+/* One look and, where there is nothing for long enough, one sleep. 0: look again; else as hd_channel_wait. */
 static int wait_once(struct hd_channel *ch, struct wait *w)
 {
 	struct hd_node *node = ch->node;
@@ -197,7 +197,7 @@ static int wait_once(struct hd_channel *ch, struct wait *w)
 	return hd_block(node, &w->nap);
 }
 
-static int channel_wait_for(struct hd_channel *ch, int timeout_ms, const atomic_bool *stop)
+int hd_channel_wait(struct hd_channel *ch, int timeout_ms, const atomic_bool *stop)
 {
 	struct wait w = { .due = timeout_ms < 0 ? 0 : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS,
 			  .fds = { { .fd = ch->fd, .events = POLLIN } },
@@ -216,21 +216,6 @@ static int channel_wait_for(struct hd_channel *ch, int timeout_ms, const atomic_
 	hd_node_unlock(node);
 	pthread_setcancelstate(w.nap.on.cancel, NULL);
 	return rc;
-}
-
-int hd_channel_wait(struct hd_channel *ch)
-{
-	return channel_wait_for(ch, -1, NULL);
-}
-
-int hd_channel_wait_for(struct hd_channel *ch, int timeout_ms)
-{
-	return channel_wait_for(ch, timeout_ms, NULL);
-}
-
-int hd_channel_wait_unless(struct hd_channel *ch, const atomic_bool *stop)
-{
-	return channel_wait_for(ch, -1, stop);
 }
 
 void hd_channel_nudge(struct hd_channel *ch)

@@ -109,9 +109,9 @@ static void a_waiter_that_may_not_block(void **state)
 	struct told *s = *state;
 
 	assert_int_equal(fcntl(hd_channel_fd(s->channel), F_SETFL, O_NONBLOCK), 0);
-	assert_int_equal(hd_channel_wait(s->channel), -EAGAIN);
+	assert_int_equal(hd_channel_wait(s->channel, -1, NULL), -EAGAIN);
 	hd_channel_post(s->channel, &s->item);
-	assert_int_equal(hd_channel_wait(s->channel), 0);
+	assert_int_equal(hd_channel_wait(s->channel, -1, NULL), 0);
 	take(s);
 }
 
@@ -132,7 +132,7 @@ static void a_waiter_sleeps_until_a_completion(void **state)
 	for (int i = 0; i < 3; i++) {
 		ask(s, false);
 		assert_int_equal(pthread_create(&thread, NULL, post_later, s), 0);
-		assert_int_equal(hd_channel_wait(s->channel), 0);
+		assert_int_equal(hd_channel_wait(s->channel, -1, NULL), 0);
 		take(s);
 		pthread_join(thread, NULL);
 	}
@@ -176,7 +176,7 @@ static void *wait_for_ever(void *arg)
 {
 	struct told *s = arg;
 
-	hd_channel_wait(s->channel);
+	hd_channel_wait(s->channel, -1, NULL);
 	return NULL;
 }
 
@@ -192,7 +192,7 @@ static void *wait_for_completions(void *arg)
 {
 	struct told *s = arg;
 
-	hd_cq_wait(s->cq, -1);
+	hd_cq_wait(s->cq, 1, -1);
 	return NULL;
 }
 
@@ -225,7 +225,7 @@ static void *wait_shielded(void *arg)
 	int before;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	hd_channel_wait(s->channel);
+	hd_channel_wait(s->channel, -1, NULL);
 	pthread_setcancelstate(before, NULL);
 	return arg;
 }
@@ -275,7 +275,7 @@ static void signals_interrupt_as_they_do_elsewhere(void **state)
 
 		assert_int_equal(pthread_create(&thread, NULL, disturb_and_post, s), 0);
 		ask(s, false);
-		rc = i ? hd_channel_sleep(s->channel) : hd_channel_wait(s->channel);
+		rc = i ? hd_channel_sleep(s->channel) : hd_channel_wait(s->channel, -1, NULL);
 		pthread_join(thread, NULL);
 		assert_int_equal(rc, 0);
 		take(s);
@@ -283,7 +283,7 @@ static void signals_interrupt_as_they_do_elsewhere(void **state)
 	assert_int_equal(signals, 2);
 	sigaction(SIGALRM, &stop, NULL);
 	ualarm(10000, 10000);
-	assert_int_equal(hd_channel_wait(s->channel), -EINTR);
+	assert_int_equal(hd_channel_wait(s->channel, -1, NULL), -EINTR);
 	assert_int_equal(hd_channel_sleep(s->channel), -EINTR);
 	ualarm(0, 0);
 	sigaction(SIGALRM, &old, NULL);

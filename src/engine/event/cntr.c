@@ -8,6 +8,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Has it changed since the program has read it? */
+static bool cntr_is_news(struct hd_waiters *w, uint64_t arg)
+{
+	struct hd_cntr *c = hd_container(w, struct hd_cntr, w);
+
+	return hd_cntr_read(c) != c->seen || hd_cntr_readerr(c) != c->seen_errors;
+}
+
 int hd_cntr_open(struct hd_node *node, struct hd_cntr **out)
 {
 	struct hd_cntr *c = calloc(1, sizeof(*c));
@@ -18,7 +26,7 @@ int hd_cntr_open(struct hd_node *node, struct hd_cntr **out)
 	c->node = node;
 	TAILQ_INIT(&c->triggers[0]);
 	TAILQ_INIT(&c->triggers[1]);
-	rc = hd_waiters_init(&c->w, node, &c->armed, false);
+	rc = hd_waiters_init(&c->w, node, &c->armed, cntr_is_news, false);
 	if (rc < 0) {
 		free(c);
 		return rc;
@@ -160,23 +168,10 @@ int hd_cntr_fd(struct hd_cntr *c)
 	return hd_waiters_fd(&c->w);
 }
 
-/* Has it changed since the program has read it? */
-static bool is_news(struct hd_waiters *w)
-{
-	struct hd_cntr *c = hd_container(w, struct hd_cntr, w);
-
-	return hd_cntr_read(c) != c->seen || hd_cntr_readerr(c) != c->seen_errors;
-}
-
-static bool news(struct hd_waiters *w, uint64_t arg)
-{
-	return is_news(w);
-}
-
 /* A change is told once: whoever is told has to read. */
 int hd_cntr_arm(struct hd_cntr *c)
 {
-	int rc = hd_waiters_arm_fd(&c->w, news, 0);
+	int rc = hd_waiters_arm_fd(&c->w);
 
 	c->seen = hd_cntr_read(c);
 	c->seen_errors = hd_cntr_readerr(c);
@@ -185,7 +180,7 @@ int hd_cntr_arm(struct hd_cntr *c)
 
 int hd_cntr_join(struct hd_cntr *c, struct hd_wset *set)
 {
-	return hd_waiters_join(&c->w, set, is_news);
+	return hd_waiters_join(&c->w, set);
 }
 
 void hd_cntr_leave(struct hd_cntr *c)

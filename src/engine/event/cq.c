@@ -21,6 +21,20 @@ static uint32_t ring_size(uint32_t wanted, bool overruns)
 	return n;
 }
 
+/* As many entries as were asked for, or all that the ring takes, or an error, which nobody should have to wait behind. */
+static bool cq_ready(struct hd_waiters *w, uint64_t wanted)
+{
+	const struct hd_cq_ring *r = &hd_container(w, struct hd_cq, w)->r;
+	uint32_t have = r->tail - r->head;
+
+	if (have >= wanted || (have && r->overflowed))
+		return true;
+	for (uint32_t i = r->head; i != r->tail; i++)
+		if (r->ring[i & r->mask].err)
+			return true;
+	return false;
+}
+
 int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq **out)
 {
 	struct hd_cq *cq = calloc(1, sizeof(*cq));
@@ -46,7 +60,7 @@ int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq
 	cq->tells = attr->tells;
 	cq->w.any_signal = attr->any_signal;
 	STAILQ_INIT(&cq->overflow);
-	rc = hd_waiters_init(&cq->w, node, &cq->r.armed, attr->waitable);
+	rc = hd_waiters_init(&cq->w, node, &cq->r.armed, cq_ready, attr->waitable);
 	if (rc < 0) {
 		free(cq->r.ring);
 		free(cq);
@@ -407,31 +421,7 @@ const struct hd_cqe *hd_cq_poll(struct hd_cq *cq)
 	return e;
 }
 
-static bool has_entry(struct hd_waiters *w)
-{
-	return hd_cq_peek(hd_container(w, struct hd_cq, w)) != NULL;
-}
-
-/* As many entries as were asked for, or all that the ring takes, or an error, which nobody should have to wait behind. */
-static bool cq_ready(struct hd_waiters *w, uint64_t wanted)
-{
-	const struct hd_cq_ring *r = &hd_container(w, struct hd_cq, w)->r;
-	uint32_t have = r->tail - r->head;
-
-	if (have >= wanted || (have && r->overflowed))
-		return true;
-	for (uint32_t i = r->head; i != r->tail; i++)
-		if (r->ring[i & r->mask].err)
-			return true;
-	return false;
-}
-
-int hd_cq_wait(struct hd_cq *cq, int timeout_ms)
-{
-	return hd_cq_wait_for(cq, 1, timeout_ms);
-}
-
-int hd_cq_wait_for(struct hd_cq *cq, uint64_t wanted, int timeout_ms)
+int hd_cq_wait(struct hd_cq *cq, uint64_t wanted, int timeout_ms)
 {
 	uint64_t most = (uint64_t)cq->r.mask + 1;
 
@@ -472,7 +462,7 @@ int hd_cq_wait_told(struct hd_cq *cq, uint64_t wanted, int timeout_ms)
 
 int hd_cq_join(struct hd_cq *cq, struct hd_wset *set)
 {
-	return hd_waiters_join(&cq->w, set, has_entry);
+	return hd_waiters_join(&cq->w, set);
 }
 
 void hd_cq_leave(struct hd_cq *cq)
@@ -492,5 +482,5 @@ int hd_cq_fd(struct hd_cq *cq)
 
 int hd_cq_arm(struct hd_cq *cq)
 {
-	return hd_waiters_arm_fd(&cq->w, cq_ready, 1);
+	return hd_waiters_arm_fd(&cq->w);
 }

@@ -127,11 +127,7 @@ void hd_cq_check(const struct hd_cq *cq);
 /* channel.c: the program has asked for notice through this channel, and may go to sleep on the descriptor. With the lock. */
 void hd_channel_armed(struct hd_channel *channel);
 
-/*
- * For notifiers. hd_channel_wait_unless: hd_channel_wait, but -ECANCELED when *stop is set; who sets it wakes the waiter by hd_channel_nudge,
- * which makes the descriptor readable until hd_channel_nudge_back. Without the lock.
- */
-int hd_channel_wait_unless(struct hd_channel *channel, const atomic_bool *stop);
+/* For notifiers. Who has set the `stop` of hd_channel_wait wakes the waiter by hd_channel_nudge, which makes the descriptor readable until hd_channel_nudge_back. */
 void hd_channel_nudge(struct hd_channel *channel);
 void hd_channel_nudge_back(struct hd_channel *channel);
 

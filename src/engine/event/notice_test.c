@@ -255,10 +255,10 @@ static void waiting_for_a_channel_ends(void **state)
 	struct told *s = *state;
 	uint64_t before = hd_now_ns();
 
-	assert_int_equal(hd_channel_wait_for(s->channel, 30), -ETIMEDOUT);
+	assert_int_equal(hd_channel_wait(s->channel, 30, NULL), -ETIMEDOUT);
 	assert_true(hd_now_ns() - before >= 30 * HD_NS_PER_MS);
 	hd_channel_post(s->channel, &s->item);
-	assert_int_equal(hd_channel_wait_for(s->channel, 0), 0);
+	assert_int_equal(hd_channel_wait(s->channel, 0, NULL), 0);
 	assert_true(takes(s));
 }
 
@@ -352,7 +352,7 @@ static void cross_thread_work_wakes_the_node(void **state)
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, send_crossworks, &e), 0);
-	assert_int_equal(hd_cq_wait(e.s->cq, -1), 0);
+	assert_int_equal(hd_cq_wait(e.s->cq, 1, -1), 0);
 	pthread_join(thread, NULL);
 	assert_string_equal(e.order, "ab");
 }

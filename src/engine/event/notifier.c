@@ -39,7 +39,7 @@ static bool notifier_await(struct hd_notifier *h)
 	hd_lock_give(&h->lock);
 	if (!goes_on)
 		return false;
-	rc = hd_channel_wait_unless(h->channel, &h->stop);
+	rc = hd_channel_wait(h->channel, -1, &h->stop);
 	hd_lock_take(&h->lock);
 	h->asleep = false;
 	if (h->nudged)

@@ -109,7 +109,7 @@ static void ask(struct scene *s)
 static void wait_for_cq(struct scene *s)
 {
 	ask(s);
-	assert_int_equal(hd_cq_wait(s->t.cq, WAIT_MS), 0);
+	assert_int_equal(hd_cq_wait(s->t.cq, 1, WAIT_MS), 0);
 }
 
 static void wait_for_channel(struct scene *s)
@@ -120,7 +120,7 @@ static void wait_for_channel(struct scene *s)
 	hd_cq_notify(s->t.cq, false); /* of what is there already nobody is told */
 	hd_node_unlock(s->t.node);
 	ask(s);
-	assert_int_equal(hd_channel_wait_for(s->t.channel, WAIT_MS), 0);
+	assert_int_equal(hd_channel_wait(s->t.channel, WAIT_MS, NULL), 0);
 	assert_int_equal(hd_channel_take(s->t.channel, &item), 0);
 }
 

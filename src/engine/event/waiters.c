@@ -3,6 +3,7 @@
 #include "engine/event/waiters.h"
 #include "engine/core/core.h"
 #include "engine/event/event.h"
+#include "engine/event/wset.h"
 
 #include "base/advice.h"
 #include "base/clock.h"
@@ -73,10 +74,11 @@ int hd_waiters_fd(struct hd_waiters *w)
 	return rc ? rc : w->epoll_fd;
 }
 
-int hd_waiters_init(struct hd_waiters *w, struct hd_node *node, bool *armed, bool with_fd)
+int hd_waiters_init(struct hd_waiters *w, struct hd_node *node, bool *armed, hd_ready_fn ready, bool with_fd)
 {
 	w->node = node;
 	w->armed = armed;
+	w->ready = ready;
 	w->wake_fd = w->block_fd = w->epoll_fd = -1;
 	return with_fd ? make_fds(w) : 0;
 }
@@ -95,7 +97,7 @@ void hd_waiters_fini(struct hd_waiters *w)
 
 void hd_waiters_update(struct hd_waiters *w)
 {
-	*w->armed = w->sleepers || w->fd_armed || w->kept || (w->group && hd_wset_listens(w->group));
+	*w->armed = w->sleepers || w->fd_armed || w->kept || (w->group && w->group->reasons);
 }
 
 void hd_waiters_keep(struct hd_waiters *w, bool keep)
@@ -124,8 +126,8 @@ void hd_wake(struct hd_waiters *w)
 		w->block_again = true;
 	else if (w->sleepers && eventfd_write(w->block_fd, 1) == 0)
 		waiters_wake_all(w);
-	if (w->group)
-		hd_wset_ring(w->group);
+	if (w->group && w->group->reasons)
+		hd_wset_wake(w->group->set);
 }
 
 void hd_waiters_signal(struct hd_waiters *w)
@@ -145,7 +147,7 @@ void hd_waiters_signal(struct hd_waiters *w)
 		if (fds[i] >= 0)
 			(void)eventfd_write(fds[i], 1);
 	if (w->group)
-		hd_wset_signal_group(w->group);
+		hd_wset_signal(w->group->set);
 }
 
 /* ---- threads ---------------------------------------------------------------------------------------------------------------- */
@@ -311,7 +313,7 @@ static void waiters_drain(struct hd_waiters *w)
 	w->woken = false;
 }
 
-int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg)
+int hd_waiters_arm_fd(struct hd_waiters *w)
 {
 	struct hd_node *node = w->node;
 	int rc = hd_core(node)->gate.dead ? -ENOTRECOVERABLE : make_fds(w);
@@ -322,7 +324,7 @@ int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg)
 	waiters_drain(w);
 	hd_node_hurry(node);
 	for (int i = 0; i < 8; i++) /* the slow part of progress comes every eighth turn */
-		if (hd_node_poll(node) > 0 || ready(w, arg))
+		if (hd_node_poll(node) > 0 || w->ready(w, 1))
 			return -EAGAIN;
 	if (!w->fd_armed) {
 		w->fd_armed = true;
@@ -343,7 +345,7 @@ int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg)
 void hd_waiters_disarm_fd(struct hd_waiters *w)
 {
 	if (w->group)
-		hd_wset_disarm_fd(w->group);
+		hd_wgroup_disarm(w->group, HD_WSET_BY_FD);
 	if (!w->fd_armed || hd_core(w->node)->gate.dead)
 		return;
 	w->fd_armed = false;

@@ -38,14 +38,17 @@ struct hd_waiters {
 	bool any_signal;	  /* each signal handler does */
 	struct hd_busy_poll busy_poll;
 	struct hd_wgroup *group; /* of the wait set that it is in, or NULL; set before the object is used */
-	bool (*ready)(struct hd_waiters *w); /* in a wait set: is there something to read? */
+	bool (*ready)(struct hd_waiters *w, uint64_t arg); /* with 1: is there something to read? constant */
 	LIST_ENTRY(hd_waiters) member;
 };
 
 typedef bool (*hd_ready_fn)(struct hd_waiters *w, uint64_t arg);
 
-/* hd_waiters_init: *armed is set while hd_wake must be called. with_fd: make the descriptors now; else with the first sleep. */
-int hd_waiters_init(struct hd_waiters *w, struct hd_node *node, bool *armed, bool with_fd);
+/*
+ * hd_waiters_init: *armed is set while hd_wake must be called. ready is called with the node's lock held. with_fd: make the descriptors now; else
+ * with the first sleep.
+ */
+int hd_waiters_init(struct hd_waiters *w, struct hd_node *node, bool *armed, hd_ready_fn ready, bool with_fd);
 void hd_waiters_fini(struct hd_waiters *w);
 
 /* hd_waiters_fd: the descriptor that programs poll, made where it is not there yet; -EMFILE. */
@@ -59,24 +62,15 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 void hd_waiters_signal(struct hd_waiters *w);
 
 /* hd_waiters_arm_fd: as hd_cq_arm; hd_waiters_disarm_fd: the program is back and reads. */
-int hd_waiters_arm_fd(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg);
+int hd_waiters_arm_fd(struct hd_waiters *w);
 void hd_waiters_disarm_fd(struct hd_waiters *w);
 
 /* hd_waiters_keep: *armed stays set for another reason than sleepers, or no longer. hd_waiters_update: the reasons have changed. */
 void hd_waiters_keep(struct hd_waiters *w, bool keep);
 void hd_waiters_update(struct hd_waiters *w);
 
-/*
- * hd_waiters_join, hd_waiters_leave: be slept on through a wait set (wset.c). ready: is there something to read? It is called with
- * the node's lock held. Called without it.
- */
-int hd_waiters_join(struct hd_waiters *w, struct hd_wset *set, bool (*ready)(struct hd_waiters *w));
+/* hd_waiters_join, hd_waiters_leave: be slept on through a wait set (wset.c). Called without the node's lock. */
+int hd_waiters_join(struct hd_waiters *w, struct hd_wset *set);
 void hd_waiters_leave(struct hd_waiters *w);
-
-/* What waiters tell the set that they are in: something has happened; the program is back and reads; hd_cq_signal was called. */
-void hd_wset_ring(struct hd_wgroup *group);
-void hd_wset_disarm_fd(struct hd_wgroup *group);
-void hd_wset_signal_group(struct hd_wgroup *group);
-bool hd_wset_listens(const struct hd_wgroup *group); /* has to be told */
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Wait sets: CQs and counters of any nodes, and descriptors, that are slept on together. A set belongs to no node. It has one epoll
+ * Wait sets: CQs and counters of any nodes, and event queues, that are slept on together. A set belongs to no node. It has one epoll
  * set, with the epoll set of each node that it has members of, and one eventfd, which members write whose waiters are in the set.
  *
- * Order of locks: the set's, then one node's at a time. A member that wakes the set (hd_wset_ring) holds its node's lock, and takes
+ * Order of locks: the set's, then one node's at a time. A member that wakes the set (hd_wake) holds its node's lock, and takes
  * none here.
  */
 #include "engine/event/wset.h"
@@ -67,7 +67,7 @@ bool hd_wset_used(struct hd_wset *set)
 	bool used;
 
 	hd_lock_take(&set->lock);
-	used = !LIST_EMPTY(&set->groups) || !LIST_EMPTY(&set->fds);
+	used = !LIST_EMPTY(&set->groups) || !LIST_EMPTY(&set->evqs);
 	hd_lock_give(&set->lock);
 	return used;
 }
@@ -117,22 +117,6 @@ void hd_wset_wake(struct hd_wset *set)
 		(void)eventfd_write(set->wake_fd, 1);
 }
 
-void hd_wset_ring(struct hd_wgroup *group)
-{
-	if (group->reasons)
-		hd_wset_wake(group->set);
-}
-
-bool hd_wset_listens(const struct hd_wgroup *group)
-{
-	return group->reasons;
-}
-
-void hd_wset_signal_group(struct hd_wgroup *group)
-{
-	hd_wset_signal(group->set);
-}
-
 void hd_wset_signal(struct hd_wset *set)
 {
 	if (!hd_wset_is_ours(set))
@@ -143,21 +127,12 @@ void hd_wset_signal(struct hd_wset *set)
 
 /* ---- looking ------------------------------------------------------------------------------------------- */
 
-static bool is_fd_ready(const struct hd_wfd *f)
+static bool any_event(struct hd_wset *set)
 {
-	struct pollfd p = { .fd = f->fd, .events = POLLIN };
+	struct hd_wevq *e;
 
-	if (f->evq)
-		return hd_evq_wait(f->evq, 0) == 0;
-	return poll(&p, 1, 0) > 0;
-}
-
-static bool any_fd_ready(struct hd_wset *set)
-{
-	struct hd_wfd *f;
-
-	LIST_FOREACH(f, &set->fds, entry)
-		if (is_fd_ready(f))
+	LIST_FOREACH(e, &set->evqs, entry)
+		if (hd_evq_wait(e->evq, 0) == 0)
 			return true;
 	return false;
 }
@@ -172,7 +147,7 @@ static bool wset_look(struct hd_wset *set, bool *moved)
 	bool found;
 
 	wset_drain(set);
-	found = any_fd_ready(set);
+	found = any_event(set);
 	LIST_FOREACH(g, &set->groups, entry) {
 		hd_node_lock(g->node);
 		hd_node_hurry(g->node);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What the two files of wait sets share: wset.c, who sleeps on a set and is woken; wset_members.c, what it consists of. */
+/* Wait sets between wset.c, who sleeps on a set and is woken; wset_members.c, what it consists of; and waiters.c, what tells it. */
 #ifndef HD_EVENT_WSET_H
 #define HD_EVENT_WSET_H
 
@@ -23,18 +23,17 @@ struct hd_wgroup {
 	int reasons;			 /* likewise */
 };
 
-/* Something that belongs to no node either: an event queue, or any other descriptor. */
-struct hd_wfd {
-	LIST_ENTRY(hd_wfd) entry;
-	int fd;
-	struct hd_evq *evq; /* whose descriptor it is, or NULL */
+/* An event queue, which belongs to no node either. */
+struct hd_wevq {
+	LIST_ENTRY(hd_wevq) entry;
+	struct hd_evq *evq;
 	int reasons;
 };
 
 struct hd_wset {
 	struct hd_lock lock; /* all but what is atomic */
 	LIST_HEAD(, hd_wgroup) groups;
-	LIST_HEAD(, hd_wfd) fds;
+	LIST_HEAD(, hd_wevq) evqs;
 	int epoll_fd;
 	int wake_fd;
 	pid_t owner;
@@ -58,8 +57,9 @@ int hd_wset_watch(struct hd_wset *set, int op, int fd);
 /* hd_wset_wake: whoever sleeps on the set looks again. With or without its lock. */
 void hd_wset_wake(struct hd_wset *set);
 
-/* hd_wgroup_ready: is there anything at a member? With the node's lock. */
+/* hd_wgroup_ready: is there anything at a member? hd_wgroup_disarm: it is armed for this reason no longer. With the node's lock. */
 bool hd_wgroup_ready(struct hd_wgroup *g);
+void hd_wgroup_disarm(struct hd_wgroup *g, int reason);
 /*
  * hd_wset_arm_all: from now on whatever comes for a member makes the set's epoll set readable. True: something is there already.
  * hd_wset_disarm_all: no longer, for this reason. With the set's lock.

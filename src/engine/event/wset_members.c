@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What a wait set consists of: the members of each node, event queues, other descriptors; and how all of them are armed. */
+/* What a wait set consists of: the members of each node, and event queues; and how all of them are armed. */
 #include "engine/core/core.h"
 #include "engine/event/evq.h"
 #include "engine/event/waiters.h"
@@ -25,7 +25,7 @@ bool hd_wgroup_ready(struct hd_wgroup *g)
 	struct hd_waiters *w;
 
 	LIST_FOREACH(w, &g->members, member)
-		if (w->ready(w))
+		if (w->ready(w, 1))
 			return true;
 	return false;
 }
@@ -45,7 +45,7 @@ static bool wset_members_arm(struct hd_wgroup *g, int reason)
 	return there || hd_wgroup_ready(g);
 }
 
-static void disarm(struct hd_wgroup *g, int reason)
+void hd_wgroup_disarm(struct hd_wgroup *g, int reason)
 {
 	if (!(g->reasons & reason) || hd_core(g->node)->gate.dead)
 		return;
@@ -55,39 +55,33 @@ static void disarm(struct hd_wgroup *g, int reason)
 	hd_sleep_disarm(g->node);
 }
 
-void hd_wset_disarm_fd(struct hd_wgroup *group)
-{
-	disarm(group, HD_WSET_BY_FD);
-}
-
 /* An event queue arms its nodes by itself; when that has been done, once more to look. */
-static bool evq_arm(struct hd_wfd *f, int reason)
+static bool evq_arm(struct hd_wevq *e, int reason)
 {
-	bool again = f->reasons & reason;
-	bool there = hd_evq_watched(f->evq, true);
+	bool again = e->reasons & reason;
+	bool there = hd_evq_watched(e->evq, true);
 
 	if (again)
-		hd_evq_watched(f->evq, false);
-	f->reasons |= reason;
+		hd_evq_watched(e->evq, false);
+	e->reasons |= reason;
 	return there;
 }
 
-static void evq_disarm(struct hd_wfd *f, int reason)
+static void evq_disarm(struct hd_wevq *e, int reason)
 {
-	if (f->reasons & reason)
-		hd_evq_watched(f->evq, false);
-	f->reasons &= ~reason;
+	if (e->reasons & reason)
+		hd_evq_watched(e->evq, false);
+	e->reasons &= ~reason;
 }
 
 bool hd_wset_arm_all(struct hd_wset *set, int reason)
 {
 	struct hd_wgroup *g;
-	struct hd_wfd *f;
+	struct hd_wevq *e;
 	bool there = false;
 
-	LIST_FOREACH(f, &set->fds, entry)
-		if (f->evq)
-			there |= evq_arm(f, reason);
+	LIST_FOREACH(e, &set->evqs, entry)
+		there |= evq_arm(e, reason);
 	LIST_FOREACH(g, &set->groups, entry) {
 		hd_node_lock(g->node);
 		there |= wset_members_arm(g, reason);
@@ -99,14 +93,13 @@ bool hd_wset_arm_all(struct hd_wset *set, int reason)
 void hd_wset_disarm_all(struct hd_wset *set, int reason)
 {
 	struct hd_wgroup *g;
-	struct hd_wfd *f;
+	struct hd_wevq *e;
 
-	LIST_FOREACH(f, &set->fds, entry)
-		if (f->evq)
-			evq_disarm(f, reason);
+	LIST_FOREACH(e, &set->evqs, entry)
+		evq_disarm(e, reason);
 	LIST_FOREACH(g, &set->groups, entry) {
 		hd_node_lock(g->node);
-		disarm(g, reason);
+		hd_wgroup_disarm(g, reason);
 		hd_node_unlock(g->node);
 	}
 }
@@ -143,7 +136,7 @@ static int group_make(struct hd_wset *set, struct hd_node *node, struct hd_wgrou
 }
 
 /* hd_waiters_join: without the node's lock. Threads that sleep on the set lie down anew, on the new member as well. */
-int hd_waiters_join(struct hd_waiters *w, struct hd_wset *set, bool (*ready)(struct hd_waiters *w))
+int hd_waiters_join(struct hd_waiters *w, struct hd_wset *set)
 {
 	struct hd_wgroup *g;
 	int rc = 0;
@@ -156,7 +149,6 @@ int hd_waiters_join(struct hd_waiters *w, struct hd_wset *set, bool (*ready)(str
 		rc = group_make(set, w->node, &g);
 	if (!rc) {
 		hd_node_lock(w->node);
-		w->ready = ready;
 		w->group = g;
 		LIST_INSERT_HEAD(&g->members, w, member);
 		hd_waiters_update(w);
@@ -173,8 +165,8 @@ static void group_free(struct hd_wgroup *g)
 	struct hd_node *node = g->node;
 
 	hd_node_lock(node);
-	disarm(g, HD_WSET_BY_THREADS);
-	disarm(g, HD_WSET_BY_FD);
+	hd_wgroup_disarm(g, HD_WSET_BY_THREADS);
+	hd_wgroup_disarm(g, HD_WSET_BY_FD);
 	hd_node_unlock(node);
 	if (hd_wset_is_ours(g->set))
 		hd_wset_watch(g->set, EPOLL_CTL_DEL, hd_core(node)->epoll_fd);
@@ -202,59 +194,41 @@ void hd_waiters_leave(struct hd_waiters *w)
 	hd_lock_give(&set->lock);
 }
 
-static int wset_members_add(struct hd_wset *set, int fd, struct hd_evq *evq)
+int hd_evq_join(struct hd_evq *evq, struct hd_wset *set)
 {
-	struct hd_wfd *f = calloc(1, sizeof(*f));
+	struct hd_wevq *e = calloc(1, sizeof(*e));
 	int rc;
 
-	if (!f)
+	if (!e)
 		return -ENOMEM;
-	f->fd = fd;
-	f->evq = evq;
+	e->evq = evq;
 	hd_lock_take(&set->lock);
-	rc = hd_wset_is_ours(set) ? hd_wset_watch(set, EPOLL_CTL_ADD, fd) : -ENOTRECOVERABLE;
+	rc = hd_wset_is_ours(set) ? hd_wset_watch(set, EPOLL_CTL_ADD, hd_evq_fd(evq)) : -ENOTRECOVERABLE;
 	if (!rc)
-		LIST_INSERT_HEAD(&set->fds, f, entry);
+		LIST_INSERT_HEAD(&set->evqs, e, entry);
 	if (!rc && set->sleepers)
 		hd_wset_wake(set);
 	hd_lock_give(&set->lock);
 	if (rc)
-		free(f);
+		free(e);
 	return rc;
-}
-
-int hd_wset_add_fd(struct hd_wset *set, int fd)
-{
-	return wset_members_add(set, fd, NULL);
-}
-
-int hd_evq_join(struct hd_evq *evq, struct hd_wset *set)
-{
-	return wset_members_add(set, hd_evq_fd(evq), evq);
 }
 
 void hd_evq_leave(struct hd_evq *evq, struct hd_wset *set)
 {
-	hd_wset_remove_fd(set, hd_evq_fd(evq));
-}
-
-void hd_wset_remove_fd(struct hd_wset *set, int fd)
-{
-	struct hd_wfd *f;
+	struct hd_wevq *e;
 
 	hd_lock_take(&set->lock);
-	LIST_FOREACH(f, &set->fds, entry)
-		if (f->fd == fd)
+	LIST_FOREACH(e, &set->evqs, entry)
+		if (e->evq == evq)
 			break;
-	if (f) {
+	if (e) {
 		if (hd_wset_is_ours(set))
-			hd_wset_watch(set, EPOLL_CTL_DEL, fd);
-		if (f->evq) {
-			evq_disarm(f, HD_WSET_BY_THREADS);
-			evq_disarm(f, HD_WSET_BY_FD);
-		}
-		LIST_REMOVE(f, entry);
+			hd_wset_watch(set, EPOLL_CTL_DEL, hd_evq_fd(evq));
+		evq_disarm(e, HD_WSET_BY_THREADS);
+		evq_disarm(e, HD_WSET_BY_FD);
+		LIST_REMOVE(e, entry);
 	}
 	hd_lock_give(&set->lock);
-	free(f);
+	free(e);
 }

@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define WAIT_MS 20000
@@ -247,20 +246,22 @@ static void descriptor_becomes_readable(void **state)
 	}
 }
 
-static void other_descriptors_wake_as_well(void **state)
+static void event_queues_wake_as_well(void **state)
 {
-	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	const struct hd_event e = { .code = HD_EV_FRONT };
+	struct hd_evq *evq;
 	struct scene s;
 
 	scene_open(&s, "shm", &locked);
-	assert_int_equal(hd_wset_add_fd(s.set, fd), 0);
+	assert_int_equal(hd_evq_open(4, &evq), 0);
+	assert_int_equal(hd_evq_join(evq, s.set), 0);
 	assert_int_equal(hd_wset_wait(s.set, 0), -EAGAIN);
-	assert_int_equal(eventfd_write(fd, 1), 0);
+	assert_int_equal(hd_evq_post(evq, &e), 0);
 	assert_int_equal(hd_wset_wait(s.set, WAIT_MS), 0);
 	assert_int_equal(hd_wset_arm(s.set), -EAGAIN);
-	hd_wset_remove_fd(s.set, fd);
+	hd_evq_leave(evq, s.set);
 	assert_int_equal(hd_wset_wait(s.set, 0), -EAGAIN);
-	close(fd);
+	assert_int_equal(hd_evq_close(evq), 0);
 	scene_close(&s);
 }
 
@@ -366,7 +367,7 @@ int main(void)
 		cmocka_unit_test(times_out_asleep_and_takes_signals),
 		cmocka_unit_test(several_threads_share_a_set),
 		cmocka_unit_test(descriptor_becomes_readable),
-		cmocka_unit_test(other_descriptors_wake_as_well),
+		cmocka_unit_test(event_queues_wake_as_well),
 		cmocka_unit_test(members_come_while_somebody_sleeps),
 		cmocka_unit_test(who_is_awake_leaves_nothing_armed),
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

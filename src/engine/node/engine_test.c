@@ -418,10 +418,10 @@ static void wait_sleeps_until_woken(void **state)
 	struct pair p;
 
 	pair_open(&p, "shm");
-	assert_int_equal(hd_cq_wait(p.a.cq, 30), -EAGAIN);
+	assert_int_equal(hd_cq_wait(p.a.cq, 1, 30), -EAGAIN);
 	hd_cq_signal(p.a.cq);
-	assert_int_equal(hd_cq_wait(p.a.cq, 10000), -ECANCELED);
-	assert_int_equal(hd_cq_wait(p.a.cq, 5), -EAGAIN);
+	assert_int_equal(hd_cq_wait(p.a.cq, 1, 10000), -ECANCELED);
+	assert_int_equal(hd_cq_wait(p.a.cq, 1, 5), -EAGAIN);
 	pair_close(&p);
 }
 
@@ -494,15 +494,15 @@ static void sleeps_without_descriptors(void **state)
 		pair_push(&p, &p.b, text, sizeof(text), 1, 0);
 		assert_int_equal(pair_next(&p, &p.a).err, 0);
 		before = few_descriptors();
-		none = hd_cq_wait(p.a.cq, 20);
+		none = hd_cq_wait(p.a.cq, 1, 20);
 		side_post(&p.a, in, sizeof(in), 1, 0, NULL, in);
 		pair_push(&p, &p.b, text, sizeof(text), 1, 0);
-		came = hd_cq_wait(p.a.cq, 10000);
+		came = hd_cq_wait(p.a.cq, 1, 10000);
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 		assert_int_equal(none, -EAGAIN);
 		assert_int_equal(came, 0);
 		hd_cq_signal(p.a.cq);
-		assert_int_equal(hd_cq_wait_for(p.a.cq, 2, 10000), -ECANCELED);
+		assert_int_equal(hd_cq_wait(p.a.cq, 2, 10000), -ECANCELED);
 		pair_close(&p);
 	}
 }

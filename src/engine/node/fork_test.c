@@ -83,7 +83,7 @@ static void waiting_fails(struct side *s)
 	hd_node_signal(s->node);
 	MUST(hd_cq_arm(s->cq) == -ENOTRECOVERABLE);
 	hd_node_unlock(s->node);
-	MUST(hd_cq_wait(s->cq, -1) == -ENOTRECOVERABLE);
+	MUST(hd_cq_wait(s->cq, 1, -1) == -ENOTRECOVERABLE);
 	hd_node_lock(s->node);
 	MUST(hd_cntr_open(s->node, &c) == 0);
 	hd_node_unlock(s->node);
@@ -282,7 +282,7 @@ static void nodes_with_threads_are_dead_in_the_child(void **state)
 			usleep(100 * i);
 			pid = fork_among_threads(&p, i % 2);
 			do {
-				assert_int_equal(hd_cq_wait(p.b.cq, 20000), 0);
+				assert_int_equal(hd_cq_wait(p.b.cq, 1, 20000), 0);
 				hd_node_lock(p.b.node);
 				e = hd_cq_peek(p.b.cq);
 				if (e) {

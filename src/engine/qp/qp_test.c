@@ -779,9 +779,9 @@ static void by_itself(void **state)
 			qps_ready(&p);
 			qp_recv(&p.b, got, 8, got);
 			qp_send(&p.a, "itself!", 8, &p);
-			assert_int_equal(hd_cq_wait(p.b.cq, 10000), 0);
+			assert_int_equal(hd_cq_wait(p.b.cq, 1, 10000), 0);
 			assert_string_equal(got, "itself!");
-			assert_int_equal(hd_cq_wait(p.a.cq, 10000), 0);
+			assert_int_equal(hd_cq_wait(p.a.cq, 1, 10000), 0);
 			pair_close(&p);
 		}
 	}

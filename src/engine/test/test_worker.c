@@ -25,7 +25,7 @@ void worker_finish(struct worker *w)
 int worker_asleep(struct worker *w)
 {
 	uint64_t begin = hd_now_ns();
-	int rc = hd_cq_wait(w->s.cq, WAIT_MS);
+	int rc = hd_cq_wait(w->s.cq, 1, WAIT_MS);
 
 	if (hd_now_ns() - begin > w->asleep_ns)
 		w->asleep_ns = hd_now_ns() - begin;

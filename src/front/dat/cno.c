@@ -262,13 +262,12 @@ static void cno_cancelled(void *arg)
 static int cno_await(struct hu_cno *cno, uint64_t due, struct hu_evd **evd)
 {
 	uint64_t now;
-	int rc = 0;
+	int ms, rc = 0;
 
 	while (!rc && !enter_and_take(cno, evd)) {
 		now = due ? hd_now_ns() : 0;
-		rc = hd_channel_wait_for(cno->channel, !due	   ? -1
-						       : due > now ? (int)((due - now) / HD_NS_PER_MS) + 1
-								   : 0);
+		ms = !due ? -1 : due > now ? (int)((due - now) / HD_NS_PER_MS) + 1 : 0;
+		rc = hd_channel_wait(cno->channel, ms, NULL);
 	}
 	return rc;
 }

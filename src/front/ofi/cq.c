@@ -187,7 +187,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 		got = cq_readfrom(fid, buf, count, src);
 	while (got == -FI_EAGAIN) {
 		int left = hd_left_ms(end);
-		int rc = hd_cq_wait_for(cq->cq, wanted, left);
+		int rc = hd_cq_wait(cq->cq, wanted, left);
 
 		if (rc && rc != -EAGAIN && rc != -ECANCELED && rc != -EINTR)
 			return hd_fi_ret(rc);

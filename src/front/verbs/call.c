@@ -71,7 +71,7 @@ int hv_call_end(struct hv_context *ctx, struct hv_call *call, void *answer, size
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	do
-		rc = hd_cq_wait(call->cq, ms);
+		rc = hd_cq_wait(call->cq, 1, ms);
 	while (rc && rc != -ENOTRECOVERABLE && !(ms >= 0 && rc == -EAGAIN));
 	pthread_setcancelstate(before, NULL);
 	if (!hv_enter(ctx))

@@ -55,7 +55,7 @@ int hv_ibv_get_cq_event(struct ibv_comp_channel *public, struct ibv_cq **cq, voi
 	int rc;
 
 	do { /* another thread may have been faster */
-		rc = hd_channel_wait(channel);
+		rc = hd_channel_wait(channel, -1, NULL);
 		if (rc) {
 			errno = rc == -ENOTRECOVERABLE ? EIO : -rc;
 			return -1;

@@ -107,7 +107,7 @@ void step_connection(void)
 		request_take(NULL);
 		break;
 	case 4:
-		hd_ep_disconnect(f.conn[i]);
+		hd_ep_disconnect(f.conn[i], NULL);
 		break;
 	case 5:
 		hd_ep_close(f.conn[i]);

@@ -202,13 +202,12 @@ int hd_ep_confirm(struct hd_ep *ep);
 int hd_ep_presume(struct hd_ep *ep);
 
 /*
- * hd_ep_disconnect: leave. Everything posted has completed when it returns. -ENOTCONN. hd_ep_disconnect_for: the other end's HD_EV_DOWN has this
- * word of the front's own; else it has 0, where it has left, and HD_WORD_LOST, where it has died, or the way to it. After HD_EV_ANSWER that is a
+ * hd_ep_disconnect: leave. Everything posted has completed when it returns. -ENOTCONN. The other end's HD_EV_DOWN has this
+ * word of the front's own; without one (why is NULL) it has 0, where it has left, and HD_WORD_LOST, where it has died, or the way to it. After HD_EV_ANSWER that is a
  * rejection: HD_EV_UP there, with the word and the private data.
  */
 #define HD_WORD_LOST UINT64_MAX
-int hd_ep_disconnect(struct hd_ep *ep);
-int hd_ep_disconnect_for(struct hd_ep *ep, const struct hd_cm_data *why);
+int hd_ep_disconnect(struct hd_ep *ep, const struct hd_cm_data *why);
 
 /* hd_ep_is_over: its connection has ended, or came to nothing. */
 bool hd_ep_is_over(const struct hd_ep *ep);

@@ -5,7 +5,6 @@
  * wait for it and looks at no others. A caller may say of each of his requests that it is of the same endpoint, so those of one are a list: many
  * equal keys would make one chain of a table long for everything else in it. All with the node's lock.
  */
-#include "base/siphash.h"
 #include "engine/cm/call.h"
 #include "engine/cm/conn.h"
 #include "engine/name/name.h"
@@ -28,11 +27,6 @@ struct hd_caller {
 	UT_hash_handle hh;	    /* hd_callers.eps */
 };
 
-static unsigned callers_hash(const struct hd_node *node, const void *key, size_t len)
-{
-	return (unsigned)hd_siphash(hd_links(node)->secret, key, len);
-}
-
 static uint64_t caller_key(const struct hd_announce *ep)
 {
 	return (uint64_t)ep->gen << 32 | ep->index;
@@ -40,7 +34,7 @@ static uint64_t caller_key(const struct hd_announce *ep)
 
 static struct hd_callers *callers_of(struct hd_node *node, const struct hd_node_id *id)
 {
-	unsigned hash = callers_hash(node, id, sizeof(*id));
+	unsigned hash = hd_links_hash(node, id, sizeof(*id));
 	struct hd_callers *of;
 
 	HASH_FIND_BYHASHVALUE(hh, hd_conns(node)->callers, id, sizeof(*id), hash, of);
@@ -50,7 +44,7 @@ static struct hd_callers *callers_of(struct hd_node *node, const struct hd_node_
 static struct hd_caller *caller_of(struct hd_node *node, struct hd_callers *of, const struct hd_announce *ep)
 {
 	uint64_t key = caller_key(ep);
-	unsigned hash = callers_hash(node, &key, sizeof(key));
+	unsigned hash = hd_links_hash(node, &key, sizeof(key));
 	struct hd_caller *caller;
 
 	HASH_FIND_BYHASHVALUE(hh, of->eps, &key, sizeof(key), hash, caller);
@@ -60,7 +54,7 @@ static struct hd_caller *caller_of(struct hd_node *node, struct hd_callers *of, 
 static struct hd_callers *callers_make(struct hd_node *node, const struct hd_node_id *id)
 {
 	struct hd_callers *of = calloc(1, sizeof(*of));
-	unsigned hash = callers_hash(node, id, sizeof(*id));
+	unsigned hash = hd_links_hash(node, id, sizeof(*id));
 
 	if (!of)
 		return NULL;
@@ -82,7 +76,7 @@ static struct hd_caller *caller_make(struct hd_node *node, struct hd_callers *of
 		return NULL;
 	caller->of = of;
 	caller->key = caller_key(ep);
-	hash = callers_hash(node, &caller->key, sizeof(caller->key));
+	hash = hd_links_hash(node, &caller->key, sizeof(caller->key));
 	HASH_ADD_BYHASHVALUE(hh, of->eps, key, sizeof(caller->key), hash, caller);
 	if (hd_is_in_table(&caller->hh))
 		return caller;

@@ -256,19 +256,3 @@ void hd_asks_close(struct hd_ep *ep)
 	free(asks);
 	ep->qp->asks = NULL;
 }
-
-/* ---- what becomes of the other ------------------------------------------------------------------------------------------------ */
-
-void hd_dest_follow(struct hd_dest *dest, struct hd_follow *follow)
-{
-	hd_assert_locked(dest->node);
-	dest->refs++;
-	hd_dest_follower(dest, follow);
-}
-
-void hd_dest_unfollow(struct hd_dest *dest, struct hd_follow *follow)
-{
-	hd_assert_locked(dest->node);
-	LIST_REMOVE(follow, entry);
-	hd_dest_unref(dest);
-}

@@ -203,19 +203,13 @@ static struct hd_conn *call_asker(struct hd_link *link, const struct hd_pkt *pkt
 	return c;
 }
 
-static int malformed(struct hd_link *link, const char *why)
-{
-	hd_link_down(link, -EPROTO, why);
-	return -EPROTO;
-}
-
 int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
 	struct hd_conn *c = call_asker(link, pkt);
 	struct hd_private priv;
 
 	if (!hd_private_take(&priv, pkt->tag, payload, len) || !pkt->imm || pkt->imm > 4095)
-		return malformed(link, "malformed rejection");
+		return hd_link_broken(link, "malformed rejection");
 	if (c && pkt->imm != ENOENT) {
 		c->heard = true;
 		hd_conn_fail(c, (int)pkt->imm, &priv);
@@ -246,7 +240,7 @@ int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	int rc;
 
 	if (len < offsetof(struct hd_accept, data) || len > sizeof(body))
-		return malformed(link, "malformed acceptance");
+		return hd_link_broken(link, "malformed acceptance");
 	memcpy(&body, payload, len);
 	if (!c) { /* who accepted had not heard of that, and would wait for READY */
 		if (link->peer)

@@ -210,10 +210,8 @@ int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 	struct hd_connect body;
 	int err = ECONNREFUSED;
 
-	if (len < offsetof(struct hd_connect, data) || len > sizeof(body)) {
-		hd_link_down(link, -EPROTO, "malformed request for a connection");
-		return -EPROTO;
-	}
+	if (len < offsetof(struct hd_connect, data) || len > sizeof(body))
+		return hd_link_broken(link, "malformed request for a connection");
 	memcpy(&body, payload, len);
 	if (!cm_is_meant(s, &body, len))
 		err = ENOENT;
@@ -301,6 +299,13 @@ static int open_by_hash(struct hd_node *node, const struct hd_service_attr *attr
 	return rc;
 }
 
+static void claim_give(struct hd_service *s)
+{
+	if (s->claim >= 0)
+		close(s->claim);
+	s->claim = -1;
+}
+
 static int cm_name_take(struct hd_service *s, const struct hd_service_attr *attr)
 {
 	const struct hd_ep_attr ep = { .type = HD_EP_RDM, .policy = HD_EP_OWN_PORT, .bind = attr->bind };
@@ -312,8 +317,8 @@ static int cm_name_take(struct hd_service *s, const struct hd_service_attr *attr
 	rc = hd_space_claim(s->node, attr, &s->claim);
 	if (!rc)
 		rc = open_by_hash(s->node, attr, &s->ep);
-	if (rc && s->claim >= 0)
-		close(s->claim);
+	if (rc)
+		claim_give(s);
 	return rc;
 }
 
@@ -322,11 +327,8 @@ void hd_listeners_forked(struct hd_node *node)
 {
 	struct hd_service *s;
 
-	LIST_FOREACH(s, &hd_conns(node)->services, entry) {
-		if (s->claim >= 0)
-			close(s->claim);
-		s->claim = -1;
-	}
+	LIST_FOREACH(s, &hd_conns(node)->services, entry)
+		claim_give(s);
 }
 
 int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, struct hd_service **out)
@@ -391,13 +393,6 @@ void hd_service_set_backlog(struct hd_service *service, uint32_t backlog)
 int hd_service_name(const struct hd_service *service, int family, struct sockaddr_storage *out)
 {
 	return hd_ep_name(service->ep, family, out);
-}
-
-static void claim_give(struct hd_service *s)
-{
-	if (s->claim >= 0)
-		close(s->claim);
-	s->claim = -1;
 }
 
 uint32_t hd_service_shut(struct hd_service *service)

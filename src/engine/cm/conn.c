@@ -71,8 +71,7 @@ void hd_conn_unfollow(struct hd_conn *c)
 	if (!dest)
 		return;
 	c->dest = NULL;
-	LIST_REMOVE(&c->follow, entry);
-	hd_dest_unref(dest);
+	hd_dest_unfollow(dest, &c->follow);
 }
 
 void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
@@ -316,10 +315,8 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	struct hd_conn *c = ep ? ep->conn : NULL;
 	struct hd_private why;
 
-	if (!hd_private_take(&why, pkt->imm, payload, len)) {
-		hd_link_down(link, -EPROTO, "malformed end of a connection");
-		return -EPROTO;
-	}
+	if (!hd_private_take(&why, pkt->imm, payload, len))
+		return hd_link_broken(link, "malformed end of a connection");
 	if (ep && ep->service)
 		hd_request_withdrawn(link->peer, ep->service, pkt->src, pkt->op);
 	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && conn_is_of(c, link->peer)) {
@@ -338,12 +335,7 @@ bool hd_ep_is_over(const struct hd_ep *ep)
 	return ep->conn && ep->conn->state == HD_CONN_OVER;
 }
 
-int hd_ep_disconnect(struct hd_ep *ep)
-{
-	return hd_ep_disconnect_for(ep, NULL);
-}
-
-int hd_ep_disconnect_for(struct hd_ep *ep, const struct hd_cm_data *why)
+int hd_ep_disconnect(struct hd_ep *ep, const struct hd_cm_data *why)
 {
 	struct hd_conn *c = ep->conn;
 

@@ -127,12 +127,12 @@ static void last_words(void **state)
 
 			rig_open(&r, transport);
 			join(&r);
-			assert_int_equal(word ? hd_ep_disconnect_for(r.a.ep, &why) : hd_ep_disconnect(r.a.ep),
-					 0);
+			assert_int_equal(
+				word ? hd_ep_disconnect(r.a.ep, &why) : hd_ep_disconnect(r.a.ep, NULL), 0);
 			got = next(&r, r.eb);
 			assert_int_equal(got.code, HD_EV_DOWN);
 			assert_true(got.word == word << 40);
-			assert_int_equal(hd_ep_disconnect_for(r.b.ep, &why), -ENOTCONN);
+			assert_int_equal(hd_ep_disconnect(r.b.ep, &why), -ENOTCONN);
 			rig_close(&r);
 		}
 	}
@@ -147,7 +147,7 @@ static void alarms(void **state)
 	assert_int_equal(hd_ep_alarm(r.a.ep, 1), -ENOTCONN);
 	join(&r);
 	assert_int_equal(hd_ep_alarm(r.a.ep, 1), -ENOTCONN);
-	assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
+	assert_int_equal(hd_ep_disconnect(r.a.ep, NULL), 0);
 	assert_int_equal(next(&r, r.eb).code, HD_EV_DOWN);
 	assert_int_equal(hd_ep_alarm(r.a.ep, 5), 0);
 	assert_int_equal(hd_ep_alarm(r.b.ep, 5), 0);
@@ -386,7 +386,7 @@ static void shutdown_flushes(void **state)
 		assert_int_equal(say(&r.a, big, sizeof(big)), 0); /* is only promised */
 		assert_int_equal(say(&r.b, "in flight", 10), 0);
 		assert_int_equal(completion(&r, &r.b).err, 0);
-		assert_int_equal(hd_ep_disconnect(r.b.ep), 0);
+		assert_int_equal(hd_ep_disconnect(r.b.ep, NULL), 0);
 		for (int i = 2; i < 4; i++) { /* all of it has been written */
 			c = *hd_cq_peek(r.b.cq);
 			hd_cq_pop(r.b.cq);
@@ -401,7 +401,7 @@ static void shutdown_flushes(void **state)
 			assert_int_equal(completion(&r, &r.a).err, HD_S_CANCELLED);
 		assert_int_equal(say(&r.a, "x", 1), -ENOTCONN);
 		assert_int_equal(say(&r.b, "x", 1), -ENOTCONN);
-		assert_int_equal(hd_ep_disconnect(r.a.ep), -ENOTCONN);
+		assert_int_equal(hd_ep_disconnect(r.a.ep, NULL), -ENOTCONN);
 		none(&r, r.eb);
 		rig_close(&r);
 	}
@@ -436,8 +436,8 @@ static void both_leave_at_once(void **state)
 
 		rig_open(&r, transport);
 		join(&r);
-		assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
-		assert_int_equal(hd_ep_disconnect(r.b.ep), 0);
+		assert_int_equal(hd_ep_disconnect(r.a.ep, NULL), 0);
+		assert_int_equal(hd_ep_disconnect(r.b.ep, NULL), 0);
 		none(&r, r.ea);
 		none(&r, r.eb);
 		rig_close(&r);
@@ -463,7 +463,7 @@ static void leaves_in_the_middle(void **state)
 		assert_int_equal(say(&r.a, out, LEN), 0);
 		for (int i = 0; i < 6; i++)
 			turn(&r);
-		assert_int_equal(hd_ep_disconnect(who ? r.a.ep : r.b.ep), 0);
+		assert_int_equal(hd_ep_disconnect(who ? r.a.ep : r.b.ep, NULL), 0);
 		assert_int_equal(next(&r, who ? r.eb : r.ea).code, HD_EV_DOWN);
 		c = completion(&r, &r.a);
 		assert_true(c.err == HD_S_CANCELLED || !c.err);
@@ -616,7 +616,7 @@ static void reads_end_with_it(void **state)
 		while (!hd_peer_inspect(peer).framing && hd_now_ns() < end)
 			hd_node_poll(r.b.node);
 		assert_true(hd_peer_inspect(peer).framing);
-		assert_int_equal(hd_ep_disconnect(whose ? r.a.ep : r.b.ep), 0);
+		assert_int_equal(hd_ep_disconnect(whose ? r.a.ep : r.b.ep, NULL), 0);
 		while (hd_peer_inspect(peer).pending && hd_now_ns() < end)
 			hd_node_poll(r.b.node);
 		assert_true(!hd_peer_inspect(peer).pending && !hd_peer_inspect(peer).framing);

@@ -22,8 +22,7 @@ struct hd_decline {
 static void decline_end(struct hd_decline *d)
 {
 	LIST_REMOVE(d, entry);
-	LIST_REMOVE(&d->follow, entry);
-	hd_dest_unref(d->dest);
+	hd_dest_unfollow(d->dest, &d->follow);
 	free(d);
 }
 

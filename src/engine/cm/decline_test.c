@@ -29,7 +29,7 @@ static void caller_goes_late(void **state)
 		if (way % 2)
 			end_close_ep(&r.a);
 		else
-			assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
+			assert_int_equal(hd_ep_disconnect(r.a.ep, NULL), 0);
 		g = next(&r, r.eb);
 		assert_int_equal(g.code, HD_EV_UP);
 		assert_int_equal(g.err, ECONNREFUSED);
@@ -89,7 +89,7 @@ static void accepted_too_late(void **state)
 		end_open_ep(&late, r.eb);
 		call(&r, NULL);
 		assert_int_equal(hd_ep_accept(late.ep, called(&r), NULL), 0);
-		assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
+		assert_int_equal(hd_ep_disconnect(r.a.ep, NULL), 0);
 		g = next(&r, r.eb);
 		assert_int_equal(g.code, HD_EV_UP);
 		assert_int_equal(g.err, ECONNREFUSED);

@@ -45,7 +45,7 @@ static void complete(struct last *l, uint32_t ep)
 /* The other end leaves, and this one's node knows of it. */
 static void part(struct last *l)
 {
-	assert_int_equal(hd_ep_disconnect(l->r.a.ep), 0);
+	assert_int_equal(hd_ep_disconnect(l->r.a.ep, NULL), 0);
 	while (l->r.b.ep->rx_end != HD_RX_REFUSED)
 		turn(&l->r);
 }
@@ -159,7 +159,7 @@ static void until_it_does_not_matter(void **state)
 			if (how == 0)
 				last_pair_close(&l);
 			else if (how == 1)
-				assert_int_equal(hd_ep_disconnect(l.r.b.ep), -ENOTCONN);
+				assert_int_equal(hd_ep_disconnect(l.r.b.ep, NULL), -ENOTCONN);
 			else
 				assert_int_equal(hd_ep_alarm(l.r.b.ep, 1), 0);
 			comes(&l);

@@ -469,7 +469,7 @@ static void the_acceptor_may_presume(void **state)
 			none(&r, r.eb);
 			assert_int_equal(hd_ep_presume(r.b.ep), -EISCONN);
 		} else {
-			assert_int_equal(hd_ep_disconnect(r.a.ep), 0);
+			assert_int_equal(hd_ep_disconnect(r.a.ep, NULL), 0);
 			assert_int_equal(next(&r, r.eb).code, HD_EV_DOWN);
 			assert_int_equal(hd_ep_presume(r.b.ep), -ENOTCONN);
 		}
@@ -510,7 +510,7 @@ static void the_caller_may_think_better_of_it(void **state)
 
 	rig_open_at(&r, "shm", space, 7478);
 	answered(&r);
-	assert_int_equal(hd_ep_disconnect_for(r.a.ep, &(struct hd_cm_data){ "no, thanks", 10, 6 }), 0);
+	assert_int_equal(hd_ep_disconnect(r.a.ep, &(struct hd_cm_data){ "no, thanks", 10, 6 }), 0);
 	g = next(&r, r.eb);
 	assert_int_equal(g.code, HD_EV_UP);
 	assert_int_equal(g.err, ECONNREFUSED);

@@ -119,19 +119,13 @@ static void renewed(struct hd_peer *peer, uint32_t index, uint16_t gen)
 static void announced_wanted(struct hd_dest *dest, struct hd_peer *peer, const struct hd_announce *a,
 			     const struct hd_name_key *key)
 {
-	int rc;
-
 	if (is_believed(peer, key)) {
 		if (dest->link)
 			hd_hello_detach(dest->link);
 		hd_dest_bind(dest, peer, a->index, a->gen);
-		return;
+	} else if (dest->state == HD_DEST_IDLE) {
+		hd_dest_call(dest);
 	}
-	if (dest->state != HD_DEST_IDLE)
-		return;
-	rc = hd_dest_connect(dest);
-	if (rc < 0)
-		hd_dest_fail(dest, rc);
 }
 
 /*
@@ -141,15 +135,12 @@ static void announced_wanted(struct hd_dest *dest, struct hd_peer *peer, const s
 void hd_dest_claimed(struct hd_dest *dest, const struct hd_name_key *key)
 {
 	struct hd_peer *peer, *next;
-	int rc;
 
 	HASH_ITER(hh, hd_links(dest->node)->peers, peer, next)
 		for (int i = 0; peer->realm == HD_REALM_FAR && i < peer->addr_count; i++) {
 			if (i == peer->link_addr || memcmp(peer->addr[i], key->addr, 16) != 0)
 				continue;
-			rc = hd_dest_connect(dest);
-			if (rc < 0)
-				hd_dest_fail(dest, rc);
+			hd_dest_call(dest);
 			return;
 		}
 }

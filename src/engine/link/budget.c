@@ -6,7 +6,6 @@
 #include "base/files.h"
 #include "base/minus.h"
 #include "base/realm.h"
-#include "base/siphash.h"
 #include "base/sockaddr.h"
 #include "engine/link/link.h"
 
@@ -38,14 +37,9 @@ static void budget_key_of(const struct hd_link *link, struct hd_budget_key *key)
 		hd_sockaddr_host((const struct sockaddr *)&link->where, key->host);
 }
 
-static unsigned budget_hash(const struct hd_node *node, const struct hd_budget_key *key)
-{
-	return (unsigned)hd_siphash(hd_links(node)->secret, key, sizeof(*key));
-}
-
 static struct hd_budget *budget_find(struct hd_node *node, const struct hd_budget_key *key)
 {
-	unsigned hash = budget_hash(node, key);
+	unsigned hash = hd_links_hash(node, key, sizeof(*key));
 	struct hd_budget *b;
 
 	HASH_FIND_BYHASHVALUE(hh, hd_links(node)->budgets, key, sizeof(*key), hash, b);

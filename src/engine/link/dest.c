@@ -3,7 +3,6 @@
 /*
  * Destinations: what programs name by a socket address, and what messages come from. A destination is found by any of its names.
  */
-#include "base/siphash.h"
 #include "base/sockaddr.h"
 #include "engine/link/link.h"
 
@@ -18,22 +17,13 @@
  * Who reads a completion late shall not take its source for another, so ids come back at the end of a queue. Of those that have just gone, messages
  * may still wait: they are given out again when somebody has looked through all messages once for all of them (hd_link_observers.forgotten).
  */
-static void id_free(struct hd_dest_ids *ids, uint32_t i)
+static void id_put(struct hd_dest_ids *ids, struct hd_dest_id_queue *q, uint32_t i)
 {
-	if (ids->free_count++)
-		ids->next[ids->last_free] = i;
+	if (q->count++)
+		ids->next[q->last] = i;
 	else
-		ids->free = i;
-	ids->last_free = i;
-}
-
-static void id_gone(struct hd_dest_ids *ids, uint32_t i)
-{
-	if (ids->gone_count++)
-		ids->next[ids->last_gone] = i;
-	else
-		ids->gone = i;
-	ids->last_gone = i;
+		q->first = i;
+	q->last = i;
 }
 
 /* Those that have gone can be given out: it is worth that look. */
@@ -41,12 +31,10 @@ static bool ids_reclaim(struct hd_node *node)
 {
 	struct hd_dest_ids *ids = &hd_links(node)->ids;
 
-	if (!ids->gone_count || !hd_links(node)->observers->forgotten(node, ids->gone_count))
+	if (!ids->gone.count || !hd_links(node)->observers->forgotten(node, ids->gone.count))
 		return false;
 	ids->free = ids->gone;
-	ids->last_free = ids->last_gone;
-	ids->free_count = ids->gone_count;
-	ids->gone_count = 0;
+	ids->gone.count = 0;
 	return true;
 }
 
@@ -66,7 +54,7 @@ static int ids_grow(struct hd_links *links)
 	links->ids.next = next;
 	links->dest_count = to;
 	for (uint32_t i = from; i < to; i++)
-		id_free(&links->ids, i);
+		id_put(&links->ids, &links->ids.free, i);
 	return 0;
 }
 
@@ -75,26 +63,22 @@ static int id_take(struct hd_node *node, struct hd_dest *dest)
 	struct hd_links *links = hd_links(node);
 	uint32_t i;
 
-	if (!links->ids.free_count && !ids_reclaim(node) && ids_grow(links) < 0)
+	if (!links->ids.free.count && !ids_reclaim(node) && ids_grow(links) < 0)
 		return -ENOMEM;
-	i = links->ids.free;
-	links->ids.free = links->ids.next[i];
-	links->ids.free_count--;
+	i = links->ids.free.first;
+	links->ids.free.first = links->ids.next[i];
+	links->ids.free.count--;
 	links->dests[i] = dest;
 	dest->id = i + 1;
 	return 0;
-}
-
-static unsigned name_hash(const struct hd_node *node, const struct hd_name_key *key)
-{
-	return (unsigned)hd_siphash(hd_links(node)->secret, key, sizeof(*key));
 }
 
 struct hd_name *hd_name_find(struct hd_node *node, const struct hd_name_key *key)
 {
 	struct hd_name *n;
 
-	HASH_FIND_BYHASHVALUE(hh, hd_links(node)->names, key, sizeof(*key), name_hash(node, key), n);
+	HASH_FIND_BYHASHVALUE(hh, hd_links(node)->names, key, sizeof(*key),
+			      hd_links_hash(node, key, sizeof(*key)), n);
 	return n;
 }
 
@@ -106,8 +90,8 @@ int hd_name_add(struct hd_dest *dest, const struct hd_name_key *key)
 		return -ENOMEM;
 	n->key = *key;
 	n->dest = dest;
-	HASH_ADD_BYHASHVALUE(hh, hd_links(dest->node)->names, key, sizeof(n->key), name_hash(dest->node, key),
-			     n);
+	HASH_ADD_BYHASHVALUE(hh, hd_links(dest->node)->names, key, sizeof(n->key),
+			     hd_links_hash(dest->node, key, sizeof(*key)), n);
 	if (!hd_is_in_table(&n->hh)) {
 		free(n);
 		return -ENOMEM;
@@ -171,7 +155,7 @@ void hd_dest_release(struct hd_dest *dest)
 	hd_timer_stop(node, &dest->overdue);
 	hd_names_drop(dest, NULL);
 	hd_links(node)->dests[dest->id - 1] = NULL;
-	id_gone(&hd_links(node)->ids, dest->id - 1);
+	id_put(&hd_links(node)->ids, &hd_links(node)->ids.gone, dest->id - 1);
 	free(dest);
 }
 
@@ -220,6 +204,20 @@ int hd_dest_get_keyed(struct hd_node *node, const struct sockaddr *name, uint64_
 void hd_dest_put(struct hd_dest *dest)
 {
 	hd_assert_locked(dest->node);
+	hd_dest_unref(dest);
+}
+
+void hd_dest_follow(struct hd_dest *dest, struct hd_follow *follow)
+{
+	hd_assert_locked(dest->node);
+	dest->refs++;
+	hd_dest_follower(dest, follow);
+}
+
+void hd_dest_unfollow(struct hd_dest *dest, struct hd_follow *follow)
+{
+	hd_assert_locked(dest->node);
+	LIST_REMOVE(follow, entry);
 	hd_dest_unref(dest);
 }
 

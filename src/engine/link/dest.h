@@ -69,8 +69,9 @@ void hd_dest_unbind(struct hd_dest *dest);
 void hd_dest_follower(struct hd_dest *dest, struct hd_follow *follow);
 void hd_dest_fail(struct hd_dest *dest, int err);
 
-/* hd_dest_connect: start to make a link for an idle destination. hd_dest_bind or hd_dest_fail follows. */
+/* hd_dest_connect: start to make a link for an idle destination. hd_dest_bind or hd_dest_fail follows. hd_dest_call: the latter also where it cannot be begun. */
 int hd_dest_connect(struct hd_dest *dest);
+void hd_dest_call(struct hd_dest *dest);
 
 /* hd_dest_again: what was tried came to nothing through no fault of the other end; try again a little later. */
 void hd_dest_again(struct hd_dest *dest, int err);

@@ -15,12 +15,9 @@
 static void retry(struct hd_timer *timer)
 {
 	struct hd_dest *dest = hd_container(timer, struct hd_dest, retry);
-	int rc;
 
 	dest->state = HD_DEST_IDLE;
-	rc = hd_dest_connect(dest);
-	if (rc < 0)
-		hd_dest_fail(dest, rc);
+	hd_dest_call(dest);
 }
 
 void hd_dest_again(struct hd_dest *dest, int err)
@@ -63,6 +60,14 @@ int hd_dest_connect(struct hd_dest *dest)
 		f->late = false;
 	hd_hello_initiate(link, dest);
 	return 0;
+}
+
+void hd_dest_call(struct hd_dest *dest)
+{
+	int rc = hd_dest_connect(dest);
+
+	if (rc < 0)
+		hd_dest_fail(dest, rc);
 }
 
 /* What is here of messages from old_id of this peer is from new_id. */

@@ -57,12 +57,18 @@ static int greet(struct hd_link *link, const struct hd_pkt *pkt, uint32_t window
 	return hd_link_send(link, pkt, &h, sizeof(h));
 }
 
-static void hello_refuse(struct hd_link *link, int err, const char *why)
+static int greeting_fail(struct hd_link *link, int err, const char *why)
+{
+	hd_link_down(link, err, why);
+	return err;
+}
+
+static int hello_refuse(struct hd_link *link, int err, const char *why)
 {
 	struct hd_pkt pkt = { .kind = HD_PKT_HELLO, .flags = HD_HELLO_F_REFUSED, .imm = err };
 
 	greet(link, &pkt, 0);
-	hd_link_down(link, -ECONNREFUSED, why); /* it is the other end's error, and no warning here */
+	return greeting_fail(link, -ECONNREFUSED, why); /* it is the other end's error, and no warning here */
 }
 
 static uint64_t hello_connect_ns(void)
@@ -313,12 +319,11 @@ static int answered_by_self(struct hd_link *link, struct hd_dest *dest, const st
 {
 	struct hd_peer *self = hd_peer_self(link->node);
 
-	if (link->is_sealed && !link->is_local) {
-		/* somebody between us and whom we called, who has not our key, has sent our call back to us: RFC 9257, 4.1 */
-		hd_link_down(link, -EACCES,
-			     "what we said to another came back to us: somebody redirects connections");
-		return -EACCES;
-	}
+	if (link->is_sealed &&
+	    !link->is_local) /* by somebody between us and whom we called, who has not our key: RFC 9257, 4.1 */
+		return greeting_fail(
+			link, -EACCES,
+			"what we said to another came back to us: somebody redirects connections");
 	link->shake.dest = NULL;
 	if (dest && self)
 		lead_to(dest, self, pkt);
@@ -335,11 +340,9 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	struct hd_dest *dest = s->dest;
 	struct hd_peer *peer;
 
-	if (pkt->flags & HD_HELLO_F_REFUSED) {
-		hd_link_down(link, pkt->imm && pkt->imm < 4096 ? -(int)pkt->imm : -ECONNREFUSED,
-			     "the other end refuses us");
-		return -ECONNREFUSED;
-	}
+	if (pkt->flags & HD_HELLO_F_REFUSED)
+		return greeting_fail(link, pkt->imm && pkt->imm < 4096 ? -(int)pkt->imm : -ECONNREFUSED,
+				     "the other end refuses us");
 	if (!memcmp(&h->id, &hd_core(node)->page->id, sizeof(h->id)))
 		return answered_by_self(link, dest, pkt);
 	peer = hd_peer_find(node, &h->id, link->realm);
@@ -357,11 +360,9 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	}
 	if (!peer)
 		peer = hd_peer_make(node, &h->id, link);
-	if (!peer) {
-		hd_link_down(link, -ENOBUFS,
-			     "no room for another peer: raise HEDDLE_UNEXPECTED_MAX or ulimit -n");
-		return -ENOBUFS;
-	}
+	if (!peer)
+		return greeting_fail(link, -ENOBUFS,
+				     "no room for another peer: raise HEDDLE_UNEXPECTED_MAX or ulimit -n");
 	greeting_drop(peer); /* their call, or one of ours that they have lost */
 	peer->shaking = link;
 	peer->initiator = true;
@@ -381,10 +382,8 @@ static int joined_hello(struct hd_link *link, const struct hd_hello *h)
 {
 	struct hd_peer *peer = hd_peer_of_ours(link->node, &h->id);
 
-	if (!peer || peer->state != HD_PEER_SHAKING || peer->initiator || peer->joining) {
-		hd_link_down(link, -EPROTO, "nobody is expected over this transport");
-		return -EPROTO;
-	}
+	if (!peer || peer->state != HD_PEER_SHAKING || peer->initiator || peer->joining)
+		return hd_link_broken(link, "nobody is expected over this transport");
 	link->shake.peer = peer;
 	peer->joining = link;
 	return 0;
@@ -395,11 +394,8 @@ static int answer_call(struct hd_link *link, uint8_t flags, uint32_t window)
 	struct hd_handshake *s = &link->shake;
 	struct hd_pkt pkt = { .kind = HD_PKT_HELLO, .flags = flags, .op = s->ep_gen, .imm = s->ep->index };
 
-	if (greet(link, &pkt, window) < 0) {
-		hd_link_down(link, -EIO, "the greeting cannot be answered");
-		return -EIO;
-	}
-	return 0;
+	return greet(link, &pkt, window) < 0 ? greeting_fail(link, -EIO, "the greeting cannot be answered")
+					     : 0;
 }
 
 static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const struct hd_hello *h)
@@ -411,15 +407,11 @@ static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	if (!s->bound_port)
 		return joined_hello(link, h);
 	s->ep = hd_bound_ep(s->bound_port, pkt->dst);
-	if (!s->ep) {
-		hello_refuse(link, ECONNREFUSED, "it calls a name that is nobody's");
-		return -ECONNREFUSED;
-	}
+	if (!s->ep)
+		return hello_refuse(link, ECONNREFUSED, "it calls a name that is nobody's");
 	s->ep = hd_ep_alias(s->ep, pkt->tag);
-	if (!s->ep) {
-		hello_refuse(link, EACCES, "it calls an endpoint with another authorization key");
-		return -EACCES;
-	}
+	if (!s->ep)
+		return hello_refuse(link, EACCES, "it calls an endpoint with another authorization key");
 	s->ep_gen = s->ep->gen;
 	if (!memcmp(&h->id, &hd_core(node)->page->id, sizeof(h->id)))
 		return answer_call(link, 0, 0);
@@ -430,10 +422,8 @@ static int called_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 				   0); /* also to a second call, for another endpoint */
 	if (!peer)
 		peer = hd_peer_make(node, &h->id, link);
-	if (!peer) {
-		hello_refuse(link, ENOBUFS, "no room for another peer");
-		return -ENOBUFS;
-	}
+	if (!peer)
+		return hello_refuse(link, ENOBUFS, "no room for another peer");
 	greeting_drop(peer); /* our own call */
 	peer->shaking = link;
 	peer->initiator = false;
@@ -447,14 +437,10 @@ static int hello_use(struct hd_link *link)
 {
 	struct hd_peer *peer = link->shake.peer;
 
-	if (!peer || peer->initiator || peer->state != HD_PEER_SHAKING) {
-		hd_link_down(link, -EPROTO, "a choice that is not theirs");
-		return -EPROTO;
-	}
-	if (!link_allowed(link)) {
-		hd_link_down(link, -EHOSTUNREACH, NULL);
-		return -EHOSTUNREACH;
-	}
+	if (!peer || peer->initiator || peer->state != HD_PEER_SHAKING)
+		return hd_link_broken(link, "a choice that is not theirs");
+	if (!link_allowed(link))
+		return greeting_fail(link, -EHOSTUNREACH, NULL);
 	hd_hello_finish(peer, link);
 	return 0;
 }
@@ -539,22 +525,16 @@ int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	struct hd_hello h;
 	const char *fault;
 
-	if (link->peer) {
-		hd_link_down(link, -EPROTO, "a greeting in the middle of the conversation");
-		return -EPROTO;
-	}
+	if (link->peer)
+		return hd_link_broken(link, "a greeting in the middle of the conversation");
 	if (pkt->kind == HD_PKT_USE)
 		return hello_use(link);
-	if (len != sizeof(h) || s->greeted || (s->initiator && s->joined)) {
-		hd_link_down(link, -EPROTO, "malformed greeting");
-		return -EPROTO;
-	}
+	if (len != sizeof(h) || s->greeted || (s->initiator && s->joined))
+		return hd_link_broken(link, "malformed greeting");
 	memcpy(&h, payload, sizeof(h));
 	fault = hello_fault(&h);
-	if (fault) {
-		hd_link_down(link, -EPROTO, fault);
-		return -EPROTO;
-	}
+	if (fault)
+		return hd_link_broken(link, fault);
 	s->greeted = true;
 	link->realm = link->ops->realm ? link->ops->realm(link) : HD_REALM_FAR;
 	return s->initiator ? caller_hello(link, pkt, &h) : called_hello(link, pkt, &h);

@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* See of_peer.h. */
 #include "engine/link/of_peer.h"
-#include "base/siphash.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,19 +17,14 @@ struct hd_of_peer_list {
 	UT_hash_handle hh;		   /* hd_links.keyed */
 };
 
-static unsigned of_peer_hash(const struct hd_node *node, const struct hd_of_peer_key *key)
-{
-	return (unsigned)hd_siphash(hd_links(node)->secret, key, sizeof(*key));
-}
-
 static struct hd_of_peer_list *of_peer_find(const struct hd_peer *peer, enum hd_of_peer_kind kind,
 					    uint64_t key)
 {
 	const struct hd_of_peer_key by = { peer->serial, kind, key };
 	struct hd_of_peer_list *list;
 
-	HASH_FIND_BYHASHVALUE(hh, hd_links(peer->node)->keyed, &by, sizeof(by), of_peer_hash(peer->node, &by),
-			      list);
+	HASH_FIND_BYHASHVALUE(hh, hd_links(peer->node)->keyed, &by, sizeof(by),
+			      hd_links_hash(peer->node, &by, sizeof(by)), list);
 	return list;
 }
 
@@ -44,7 +38,7 @@ int hd_of_peer_enter(struct hd_peer *peer, enum hd_of_peer_kind kind, uint64_t k
 			return -ENOMEM;
 		list->key = (struct hd_of_peer_key){ peer->serial, kind, key };
 		HASH_ADD_BYHASHVALUE(hh, hd_links(peer->node)->keyed, key, sizeof(list->key),
-				     of_peer_hash(peer->node, &list->key), list);
+				     hd_links_hash(peer->node, &list->key, sizeof(list->key)), list);
 		if (!hd_is_in_table(&list->hh)) {
 			free(list);
 			return -ENOMEM;

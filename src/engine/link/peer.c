@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Peers: other nodes, the link to each, what is under way, and the credit that bounds what each may leave waiting here. */
 #include "base/log.h"
-#include "base/siphash.h"
 #include "engine/link/link.h"
 
 #include <errno.h>
@@ -11,17 +10,13 @@
 
 /* ---- life --------------------------------------------------------------------------------------------------------------------------- */
 
-static unsigned peer_hash(const struct hd_node *node, const struct hd_peer_key *key)
-{
-	return (unsigned)hd_siphash(hd_links(node)->secret, key, sizeof(*key));
-}
-
 struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id, uint64_t realm)
 {
 	const struct hd_peer_key key = { *id, realm };
 	struct hd_peer *p;
 
-	HASH_FIND_BYHASHVALUE(hh, hd_links(node)->peers, &key, sizeof(key), peer_hash(node, &key), p);
+	HASH_FIND_BYHASHVALUE(hh, hd_links(node)->peers, &key, sizeof(key),
+			      hd_links_hash(node, &key, sizeof(key)), p);
 	return p;
 }
 
@@ -44,7 +39,8 @@ static void peer_add(struct hd_peer *p)
 {
 	const struct hd_peer_key key = { p->id, p->realm };
 
-	HASH_ADD_BYHASHVALUE(hh, hd_links(p->node)->peers, id, sizeof(key), peer_hash(p->node, &key), p);
+	HASH_ADD_BYHASHVALUE(hh, hd_links(p->node)->peers, id, sizeof(key),
+			     hd_links_hash(p->node, &key, sizeof(key)), p);
 }
 
 /* A peer with its first window, and nothing else. */
@@ -117,8 +113,8 @@ static void ctl_drop(struct hd_peer *peer)
 	}
 }
 
-/* Free a peer that has nothing under way any more. Destinations that waited for a greeting that was cut off are tried again. */
-static void peer_free(struct hd_peer *peer, int err)
+/* It has nothing under way any more. Destinations that waited for a greeting that was cut off are tried again. */
+void hd_peer_drop(struct hd_peer *peer, int err)
 {
 	struct hd_node *node = peer->node;
 	struct hd_dest *d;
@@ -182,12 +178,7 @@ void hd_peer_fail(struct hd_peer *peer, int err)
 		atomic_store_explicit(&peer->link->row->state, 0, memory_order_release);
 		peer->link->peer = NULL;
 	}
-	peer_free(peer, err);
-}
-
-void hd_peer_drop(struct hd_peer *peer, int err)
-{
-	peer_free(peer, err);
+	hd_peer_drop(peer, err);
 }
 
 void hd_peers_end(struct hd_node *node)

@@ -4,7 +4,6 @@
  * What is known of a peer's endpoints, by their indexes. Those are dense, since each node gives the smallest out that is free, so a table has
  * them. But the table grows with how many are known, and not to where the peer says that it has one: others are in a hash until then.
  */
-#include "base/siphash.h"
 #include "engine/link/link.h"
 
 #include <errno.h>
@@ -22,17 +21,13 @@ struct hd_far_remote {
 	UT_hash_handle hh; /* hd_peer.far */
 };
 
-static unsigned index_hash(const struct hd_peer *peer, uint32_t index)
-{
-	return (unsigned)hd_siphash(hd_links(peer->node)->secret, &index, sizeof(index));
-}
-
 static struct hd_far_remote *remote_far_find(const struct hd_peer *peer, uint32_t index)
 {
 	struct hd_far_remote *far = NULL;
 
 	if (peer->far)
-		HASH_FIND_BYHASHVALUE(hh, peer->far, &index, sizeof(index), index_hash(peer, index), far);
+		HASH_FIND_BYHASHVALUE(hh, peer->far, &index, sizeof(index),
+				      hd_links_hash(peer->node, &index, sizeof(index)), far);
 	return far;
 }
 
@@ -60,7 +55,8 @@ static int remote_far_make(struct hd_peer *peer, uint32_t index)
 	if (!far)
 		return -ENOMEM;
 	far->index = index;
-	HASH_ADD_BYHASHVALUE(hh, peer->far, index, sizeof(far->index), index_hash(peer, index), far);
+	HASH_ADD_BYHASHVALUE(hh, peer->far, index, sizeof(far->index),
+			     hd_links_hash(peer->node, &index, sizeof(index)), far);
 	if (hd_is_in_table(&far->hh))
 		return 0;
 	free(far);

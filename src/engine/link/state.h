@@ -6,6 +6,7 @@
 
 #include "base/idmap.h"
 #include "base/log.h"
+#include "base/siphash.h"
 #include "base/table.h"
 #include "engine/name/name.h"
 
@@ -18,9 +19,9 @@ struct hd_share;
 /* Ids of destinations, less 1, in two queues, so that each is given out as late as may be: dest.c. */
 struct hd_dest_ids {
 	uint32_t *next; /* by id - 1: the one behind it */
-	uint32_t free, last_free;
-	uint32_t gone, last_gone; /* waiting messages may still come from them */
-	uint32_t free_count, gone_count;
+	struct hd_dest_id_queue {
+		uint32_t first, last, count;
+	} free, gone; /* of those that are gone, waiting messages may still come */
 };
 
 struct hd_links {
@@ -59,6 +60,12 @@ struct hd_links {
 static inline struct hd_links *hd_links(const struct hd_node *node)
 {
 	return (struct hd_links *)node;
+}
+
+/* hd_links_hash: where a key is in a table that others fill. */
+static inline unsigned hd_links_hash(const struct hd_node *node, const void *key, size_t len)
+{
+	return (unsigned)hd_siphash(hd_links(node)->secret, key, len);
 }
 
 #endif

@@ -126,7 +126,7 @@ void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why)
 	ep->why = why;
 	ep->state = DAT_EP_STATE_DISCONNECTED;
 	/* the other end hears why before what it has sent comes back to it; its being first is no error */
-	if (ep->line && !hd_ep_disconnect_for(ep->line, &said))
+	if (ep->line && !hd_ep_disconnect(ep->line, &said))
 		hu_count(ep->o.ia, DCNT_IA_CM_DREQ_TX);
 	if (hd_ep_fall(ep->ep)) { /* what is posted is flushed before the program hears of it */
 		hu_ep_parted(ep);

@@ -164,7 +164,7 @@ static int ep_shutdown(struct fid_ep *fid, uint64_t flags)
 		return hd_fi_no(FI_ENOTCONN, "fi_shutdown of an endpoint that is not connected");
 	hd_fi_lock(ep->domain);
 	up = !hd_ep_peer_name(ep->ep, &peer);
-	rc = hd_ep_is_over(ep->ep) ? 0 : hd_ep_disconnect(ep->ep);
+	rc = hd_ep_is_over(ep->ep) ? 0 : hd_ep_disconnect(ep->ep, NULL);
 	if (!rc && up)
 		hd_evq_post(hd_fi_eq_evq(ep->bound.eq),
 			    &(struct hd_event){ .code = HD_EV_DOWN, .owner = (void *)&ep->fid });

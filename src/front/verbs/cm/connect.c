@@ -205,7 +205,7 @@ static int cm_connect_part(struct hv_id *id)
 
 	if (!hv_enter(id->ctx))
 		return -EIO;
-	rc = hd_ep_disconnect(id->ep);
+	rc = hd_ep_disconnect(id->ep, NULL);
 	rc = rc ? 0 : hv_cm_post(id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
 	if (id->parted || id->state != HV_ID_DISCONNECTED)
 		hd_ep_alarm(id->ep, TIMEWAIT_MS);
@@ -244,7 +244,7 @@ int hv_cm_turn_down_answer(struct hv_id *id, const struct hd_cm_data *data)
 {
 	if (!hv_enter(id->ctx))
 		return hv_cm_ret(-EIO);
-	hd_ep_disconnect_for(id->ep, data);
+	hd_ep_disconnect(id->ep, data);
 	hv_leave(id->ctx);
 	hd_lock_take(&hv_cm_lock);
 	id->state = HV_ID_DISCONNECTED;

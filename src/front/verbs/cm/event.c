@@ -91,9 +91,9 @@ static int confirm(struct hv_id *id)
 	return with_ep(id, hd_ep_confirm);
 }
 
-static void event_turn_down(struct hv_id *id)
+static int turn_down(struct hd_ep *ep)
 {
-	(void)with_ep(id, hd_ep_disconnect);
+	return hd_ep_disconnect(ep, NULL);
 }
 
 /* Accepted: our queue pair is moved and the other end told, or the program will do both. */
@@ -102,7 +102,7 @@ static bool event_answered(struct hv_cm_event *ev, struct hv_id *id)
 	int rc;
 
 	if (!hv_head_get(&id->other, ev->data, ev->len)) {
-		event_turn_down(id);
+		(void)with_ep(id, turn_down);
 		event_say(ev, id, RDMA_CM_EVENT_CONNECT_ERROR, -EPROTO);
 		return true;
 	}
@@ -118,7 +118,7 @@ static bool event_answered(struct hv_cm_event *ev, struct hv_id *id)
 		rc = confirm(id);
 	event_enter(id, rc ? HV_ID_DISCONNECTED : HV_ID_CONNECTED);
 	if (rc) {
-		event_turn_down(id);
+		(void)with_ep(id, turn_down);
 		hv_cm_qp_fail(id);
 	}
 	event_say(ev, id, rc ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED, rc);

@@ -209,7 +209,6 @@ bool hd_ep_tx_idle(struct hd_ep *ep);
 size_t hd_ep_posted(const struct hd_ep *ep);
 uint64_t
 hd_ep_serial(const struct hd_ep *ep); /* no two endpoints that this process ever opens have the same */
-struct hd_rq *hd_ep_rq(struct hd_ep *ep);
 void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes);
 /*
  * hd_ep_add_cntrs: from now on it counts with these too, where it has had none of the kind. hd_ep_set_txq: what it sends is bounded by this

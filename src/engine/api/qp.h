@@ -54,9 +54,6 @@ uint32_t hd_ep_number(const struct hd_ep *ep);
 /* hd_name_set_number: the name of the endpoint with this number on the host that the address is of. */
 void hd_name_set_number(struct sockaddr *name, uint32_t number);
 
-/* hd_dest_number: the same of the endpoint behind hd_cqe.src; 0: not known. */
-uint32_t hd_dest_number(const struct hd_node *node, uint32_t src);
-
 /*
  * The states of a queue pair, those of ibv_modify_qp(3) with what the engine tells apart in them. In this order: from RTS on what is posted is
  * taken, from SQD_SQE on flushed.

@@ -190,7 +190,7 @@ static __attribute__((noinline)) int message_elsewhere(struct hd_link *link, con
 
 	if (hd_likely(qp != NULL))
 		return hd_resp_message(link->peer, qp, pkt, data.iov_base, data.iov_len);
-	return hd_message_refuse(link->peer, pkt, hd_units(data.iov_len));
+	return hd_message_refuse(link->peer, pkt, hd_units(data.iov_len), HD_S_REFUSED);
 }
 
 int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)

@@ -480,11 +480,6 @@ int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out)
 	return ep->bound_port ? hd_bound_name(ep->bound_port, ep->slot, family, out) : -ENOENT;
 }
 
-struct hd_rq *hd_ep_rq(struct hd_ep *ep)
-{
-	return ep->rq;
-}
-
 void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes)
 {
 	ep->min_multi = bytes;

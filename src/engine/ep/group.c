@@ -134,7 +134,7 @@ static int further_keys(const struct hd_ep *ep, struct hd_cast_key *out)
 static void said(struct hd_ep *ep, const struct hd_group_args *args)
 {
 	const struct hd_send_args told = { .tag = args->tag, .ctx = args->ctx, .flags = args->flags };
-	const struct hd_done done = { .ctx = args->ctx,
+	const struct hd_ended how = { .ctx = args->ctx,
 				      .len = hd_iov_len(args->iov, args->count),
 				      .tag = args->tag,
 				      .flags = args->flags,
@@ -142,11 +142,11 @@ static void said(struct hd_ep *ep, const struct hd_group_args *args)
 				      .cntr = ep->cntrs.send };
 
 	if (ep->poster == &hd_ud_poster)
-		hd_ud_gone(ep, &told, done.len);
+		hd_ud_gone(ep, &told, how.len);
 	else if (ep->qp || args->flags & HD_SEND_WORK)
-		hd_send_finish(ep, &told, done.len);
+		hd_send_finish(ep, &told, how.len);
 	else
-		hd_complete_now(ep, &done);
+		hd_op_complete(ep, &how);
 }
 
 /* Its memory is gone. */
@@ -164,10 +164,7 @@ static int unsaid(struct hd_ep *ep, const struct hd_group_args *args)
 								  .ctx = args->ctx,
 								  .flags = args->flags,
 								  .status = HD_S_PROTECTION });
-	if (args->flags & HD_SEND_WORK)
-		hd_op_complete_work(ep, &how);
-	else
-		hd_op_complete(ep, &how);
+	hd_op_complete(ep, &how);
 	return 0;
 }
 

@@ -328,7 +328,7 @@ static void a_nameless_endpoint_takes_no_messages(void **state)
 	struct side s;
 
 	side_open(&s);
-	attr.rq = hd_ep_rq(s.ep);
+	attr.rq = s.ep->rq;
 	poster = open_ep(&s, &attr);
 	post(poster, in, sizeof(in), HD_RECV_COMPLETE);
 	wire_greet(&w, &s);
@@ -337,7 +337,7 @@ static void a_nameless_endpoint_takes_no_messages(void **state)
 	pkt.gen = poster->gen;
 	wire_say(&w, &pkt, "1234567", 8);
 	wire_settle(&w);
-	assert_int_equal(hd_rq_inspect(hd_ep_rq(s.ep)).posted[1], 1);
+	assert_int_equal(hd_rq_inspect(s.ep->rq).posted[1], 1);
 	pkt = wire_eager(&w, 1, 0);
 	wire_say(&w, &pkt, "1234567", 8);
 	for (int i = 0; i < 5000 && !hd_cq_poll(s.cq); i++)

@@ -50,14 +50,6 @@ void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *ou
 			      slot;
 }
 
-uint32_t hd_dest_number(const struct hd_node *node, uint32_t src)
-{
-	struct hd_sender sender;
-
-	hd_sender_of(node, src, &sender);
-	return sender.number;
-}
-
 void hd_name_set_number(struct sockaddr *name, uint32_t number)
 {
 	/* the port is at the same place in both families */

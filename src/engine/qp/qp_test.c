@@ -83,6 +83,7 @@ static void messages(void **state)
 	{
 		qps_open(&p, t, RC);
 		for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+			struct hd_sender sender;
 			struct hd_cqe e;
 
 			test_fill(out, lens[i], (unsigned)i);
@@ -91,7 +92,8 @@ static void messages(void **state)
 			e = qp_expect(&p, &p.b, &in[i], 0);
 			assert_int_equal(e.len, lens[i]);
 			assert_int_equal(e.flags, HD_C_RECV | HD_C_MSG);
-			assert_int_equal(hd_dest_number(p.b.node, e.src), hd_ep_number(p.a.ep));
+			hd_sender_of(p.b.node, e.src, &sender);
+			assert_int_equal(sender.number, hd_ep_number(p.a.ep));
 			test_check(in, lens[i], (unsigned)i);
 			e = qp_expect(&p, &p.a, &out[i], 0);
 			assert_int_equal(e.tag, 5);

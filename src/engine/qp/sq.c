@@ -430,7 +430,7 @@ void hd_sq_fail(struct hd_op *op, enum hd_status status)
 	if (op->state == HD_OP_QUEUED)
 		fail_waiting(op, status);
 	else
-		hd_op_cancel(op, status);
+		hd_transfer_cancel(&op->t, status);
 }
 
 /* Can a message leave at once, without becoming an operation? */

@@ -16,10 +16,7 @@ static void wqe_complete(const struct hd_qp *p, const struct hd_wqe *s, enum hd_
 				      .cqe_flags = s->cqe_flags,
 				      .status = status };
 
-	if (hd_unlikely(s->flags & HD_SEND_WORK))
-		hd_op_complete_work(p->ep, &how);
-	else
-		hd_op_complete(p->ep, &how);
+	hd_op_complete(p->ep, &how);
 }
 
 void hd_sq_drain(struct hd_qp *p)

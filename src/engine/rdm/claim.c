@@ -138,7 +138,7 @@ void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim, const struct hd_
 	struct hd_received what;
 
 	hd_assert_locked(ep->node);
-	hd_msg_describe(m, &what);
+	hd_msg_describe(m->ep->node, m, &what);
 	if (args)
 		hd_recv_complete(
 			&(struct hd_taken){

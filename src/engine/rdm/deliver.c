@@ -61,36 +61,32 @@ struct hd_msg *hd_msg_hand_over(struct hd_ep *ep, struct hd_peer *peer, const st
 	return m;
 }
 
-int hd_message_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
+int hd_message_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, enum hd_status status)
 {
 	if (pkt->flags & HD_PKT_F_ANSWERED)
-		hd_answer(peer, pkt, HD_PKT_FIN, HD_S_REFUSED);
+		hd_answer(peer, pkt, HD_PKT_FIN, status);
 	hd_peer_free_units(peer, units);
 	return 0;
 }
 
-int hd_message_gone(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units)
+int hd_message_kept(struct hd_peer *peer, const struct hd_pkt *pkt)
 {
-	if (pkt->flags & HD_PKT_F_ANSWERED)
-		hd_answer(peer, pkt, HD_PKT_FIN, HD_S_OPERATIONAL);
-	hd_peer_free_units(peer, units);
-	return 0;
-}
-
-static const char nothing[1]; /* the address of no bytes */
-
-static int eager_handed(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
-			struct hd_recv *r, const struct iovec data)
-{
-	struct hd_peer *peer = link->peer;
-
-	if (!hd_msg_hand_over(ep, peer, pkt, src, r,
-			      (struct iovec){ data.iov_len ? data.iov_base : (void *)nothing, data.iov_len },
-			      data.iov_len))
-		return hd_link_broken(link, "no memory for a message that is to be handed over");
 	if ((pkt->flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
 		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
 	return 0;
+}
+
+/* Without bytes it has an address still: NULL would mean that they come through the sink. */
+static struct iovec all_here(const void *data, size_t len)
+{
+	return (struct iovec){ len ? (void *)data : (void *)"", len };
+}
+
+/* It waits as m, for its receive or its turn, or is handed over. */
+static int eager_waits(struct hd_link *link, const struct hd_pkt *pkt, const struct hd_msg *m)
+{
+	return m ? hd_message_kept(link->peer, pkt)
+		 : hd_link_broken(link, "no memory for a message that has to wait");
 }
 
 /* A message meets the posted receive r, which has HD_RECV_ORDERED; its data is here, or comes through the sink (NULL). NULL: no memory. */
@@ -112,18 +108,6 @@ struct hd_msg *hd_msg_defer(struct hd_peer *peer, struct hd_ep *ep, const struct
 	return m;
 }
 
-static int eager_deferred(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
-			  struct hd_recv *r, const struct iovec data)
-{
-	if (!hd_msg_defer(link->peer, ep, pkt, src, r,
-			  (struct iovec){ data.iov_len ? data.iov_base : (void *)nothing, data.iov_len },
-			  data.iov_len))
-		return hd_link_broken(link, "no memory for a message that has to wait for its turn");
-	if ((pkt->flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
-		hd_answer_op(link->peer, HD_PKT_ACK, pkt->op, 0);
-	return 0;
-}
-
 /* Has this message to wait for its turn? */
 static bool is_to_defer(const struct hd_ep *ep, const struct hd_recv *r)
 {
@@ -140,8 +124,7 @@ void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 	struct hd_received m;
 
 	if (is_to_defer(ep, r)) {
-		hd_msg_defer(NULL, ep, pkt, src, r,
-			     (struct iovec){ len ? (void *)payload : (void *)nothing, len }, len);
+		hd_msg_defer(NULL, ep, pkt, src, r, all_here(payload, len), len);
 		return;
 	}
 	hd_received_of(&m, pkt, src, len);
@@ -154,30 +137,31 @@ int hd_message_unposted(struct hd_link *link, struct hd_ep *ep, const struct hd_
 {
 	if (ep->policy & HD_EP_DROP) {
 		if (!hd_dgram_keeps(ep, pkt, len) || !hd_dgram_keep(ep, link->peer, pkt, src, payload, len))
-			return hd_message_refuse(link->peer, pkt, hd_units(len));
+			return hd_message_refuse(link->peer, pkt, hd_units(len), HD_S_REFUSED);
 		return 0;
 	}
 	if (hd_msg_is_buffered(ep, pkt, NULL))
-		return eager_handed(link, ep, pkt, src, NULL, (struct iovec){ (void *)payload, len });
-	if (!hd_msg_keep(ep, link->peer, pkt, src, payload, len))
-		return hd_link_broken(link, "no memory for a message that nothing was posted for");
-	if ((pkt->flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
-		hd_answer_op(link->peer, HD_PKT_ACK, pkt->op, 0);
-	return 0;
+		return eager_waits(link, pkt,
+				   hd_msg_hand_over(ep, link->peer, pkt, src, NULL, all_here(payload, len),
+						    len));
+	return eager_waits(link, pkt, hd_msg_keep(ep, link->peer, pkt, src, payload, len));
 }
 
 static int message_posted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			  struct hd_recv *r, const struct iovec data)
 {
+	struct iovec here = all_here(data.iov_base, data.iov_len);
+	struct hd_peer *peer = link->peer;
+
 	if (r->flags & HD_RECV_BUFFERED)
-		return eager_handed(link, ep, pkt, src, r, data);
+		return eager_waits(link, pkt, hd_msg_hand_over(ep, peer, pkt, src, r, here, here.iov_len));
 	if (is_to_defer(ep, r))
-		return eager_deferred(link, ep, pkt, src, r, data);
+		return eager_waits(link, pkt, hd_msg_defer(peer, ep, pkt, src, r, here, here.iov_len));
 	if (hd_unlikely(!hd_deliver_into(ep, r, pkt, src, data.iov_base, data.iov_len)))
-		return hd_message_gone(link->peer, pkt, hd_units(data.iov_len));
+		return hd_message_refuse(peer, pkt, hd_units(data.iov_len), HD_S_OPERATIONAL);
 	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
-		hd_answer_op(link->peer, HD_PKT_ACK, pkt->op, 0);
-	hd_peer_free_units(link->peer, hd_units(data.iov_len));
+		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
+	hd_peer_free_units(peer, hd_units(data.iov_len));
 	return 0;
 }
 

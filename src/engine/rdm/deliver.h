@@ -35,15 +35,16 @@ struct hd_msg *hd_msg_defer(struct hd_peer *peer, struct hd_ep *ep, const struct
 
 /*
  * What comes for an endpoint that takes it; all return 0, or negative: the link is down. hd_message_arrived: an eager message, which has been
- * charged; hd_message_unusual: it has met r, which is not the usual receive; hd_message_unposted: it has met none. hd_message_refuse: it is
- * nobody's: its credit goes back, and who waits for an answer gets one. hd_message_gone: likewise, its receive's memory is gone. hd_request_arrived: a request to send, or a one-sided operation.
+ * charged; hd_message_unusual: it has met r, which is not the usual receive; hd_message_unposted: it has met none. hd_message_refuse: it
+ * is not taken: its credit goes back, and who waits for an answer gets this status. hd_message_kept: it is here, and has no receive yet: who waits for that alone is
+ * answered. hd_request_arrived: a request to send, or a one-sided operation.
  */
 int hd_message_unusual(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 		       struct hd_recv *r, const struct iovec data);
 int hd_message_unposted(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			const void *payload, size_t len);
-int hd_message_gone(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units);
-int hd_message_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units);
+int hd_message_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t units, enum hd_status status);
+int hd_message_kept(struct hd_peer *peer, const struct hd_pkt *pkt);
 int hd_request_arrived(const struct hd_arrival *a);
 
 static inline int hd_message_arrived(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt,
@@ -69,7 +70,7 @@ static inline int hd_message_arrived(struct hd_link *link, struct hd_ep *ep, con
 		link->is_deep = true;
 	hd_received_of(&m, pkt, src, len);
 	if (hd_unlikely(!hd_recv_usual(ep, r, e, m, payload)))
-		return hd_message_gone(peer, pkt, hd_units(len));
+		return hd_message_refuse(peer, pkt, hd_units(len), HD_S_OPERATIONAL); /* its memory is gone */
 	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
 		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
 	hd_peer_free_units(peer, hd_units(len));

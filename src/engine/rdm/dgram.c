@@ -63,6 +63,14 @@ static void keep_untold(struct hd_ep *ep, struct hd_dest *dest, const struct hd_
 		hd_op_later(op);
 }
 
+/* An operation as it was sent. */
+static struct hd_send_args args_of(const struct hd_op *op)
+{
+	return (struct hd_send_args){
+		.iov = op->iov, .count = op->t.count, .tag = op->tag, .imm = op->imm, .flags = op->flags
+	};
+}
+
 /* The other end may make no progress before it has heard of ours by other means: nobody waits for it for long. */
 static void overdue(struct hd_timer *timer)
 {
@@ -74,11 +82,7 @@ static void overdue(struct hd_timer *timer)
 	dest->refs++;
 	TAILQ_CONCAT(&all, &dest->waiting, at_dest);
 	while ((op = TAILQ_FIRST(&all))) {
-		const struct hd_send_args a = { .iov = op->iov,
-						.count = op->t.count,
-						.tag = op->tag,
-						.imm = op->imm,
-						.flags = op->flags };
+		const struct hd_send_args a = args_of(op);
 
 		TAILQ_REMOVE(&all, op, at_dest);
 		if (!(op->t.ep->policy & HD_EP_DROP) || op->flags & HD_SEND_SILENT) {
@@ -94,18 +98,25 @@ static void overdue(struct hd_timer *timer)
 	hd_dest_unref(dest);
 }
 
+/* Behind all of this destination that have not been told of, while there are fewer than max. NULL: there is no room. */
+static struct hd_op *seated(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t max)
+{
+	struct hd_send_args ordered = *a;
+
+	ordered.flags |= HD_SEND_ORDERED;
+	return ep->tx->ops < max ? hd_op_make(ep, dest, &ordered) : NULL;
+}
+
 /* False: it is over, or lost, as far as the program is concerned. */
 static bool wait_for_link(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
-	struct hd_send_args ordered = *a;
 	struct hd_op *op;
 
 	if (dest->state == HD_DEST_BOUND || dest->is_overdue) {
 		keep_untold(ep, dest, a);
 		return false;
 	}
-	ordered.flags |= HD_SEND_ORDERED;
-	op = ep->tx->ops < WAITING_MAX ? hd_op_make(ep, dest, &ordered) : NULL;
+	op = seated(ep, dest, a, WAITING_MAX);
 	if (!op || hd_op_later(op) < 0)
 		return false;
 	dest->overdue.fn = overdue;
@@ -114,19 +125,10 @@ static bool wait_for_link(struct hd_ep *ep, struct hd_dest *dest, const struct h
 	return true;
 }
 
-/* Behind all of this destination that have not been told of. NULL: no room. */
-static struct hd_op *seated(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
-{
-	struct hd_send_args ordered = *a;
-
-	ordered.flags |= HD_SEND_ORDERED;
-	return ep->tx->ops < ep->tx->max ? hd_op_make(ep, dest, &ordered) : NULL;
-}
-
 /* One has gone, or is lost. */
 static void dgram_gone(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
 {
-	struct hd_op *op = hd_unlikely(ep->tx->ops) ? seated(ep, dest, a) : NULL;
+	struct hd_op *op = hd_unlikely(ep->tx->ops) ? seated(ep, dest, a, ep->tx->max) : NULL;
 
 	if (hd_unlikely(op != NULL))
 		hd_op_done(op, 0);
@@ -137,7 +139,7 @@ static void dgram_gone(struct hd_ep *ep, struct hd_dest *dest, const struct hd_s
 /* Its memory is gone. */
 static int dgram_fails(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
-	struct hd_op *op = seated(ep, dest, a);
+	struct hd_op *op = seated(ep, dest, a, ep->tx->max);
 
 	return op ? hd_op_gone(op) : -EAGAIN;
 }
@@ -167,10 +169,7 @@ int hd_dgram_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_a
 
 int hd_dgram_start(struct hd_op *op)
 {
-	const struct hd_send_args a = {
-		.iov = op->iov, .count = op->t.count, .tag = op->tag, .imm = op->imm, .flags = op->flags
-	};
-
+	const struct hd_send_args a = args_of(op);
 	int rc = push(op->t.ep, op->dest, &a, op->t.len);
 
 	if (rc < 0)

@@ -25,7 +25,7 @@ static int posted_spoilt(struct hd_link *link, struct hd_stream *s)
 	s->posted.received.status = link->sink.status;
 	posted_complete(link, s);
 	if (s->posted.received.status == HD_S_PROTECTION)
-		return hd_message_gone(link->peer, &s->pkt, s->units);
+		return hd_message_refuse(link->peer, &s->pkt, s->units, HD_S_OPERATIONAL);
 	hd_credit_uncharge(link->peer, s->units);
 	return 0;
 }
@@ -81,7 +81,7 @@ static int begin_posted(struct hd_link *link, struct hd_stream *s, struct hd_ep 
 	} else {
 		s->posted.recv = r;
 		hd_match_unpost(&ep->rq->match[s->pkt.flags & HD_PKT_F_TAGGED], &r->m);
-		hd_taken_of(&s->posted.taken, ep, r);
+		hd_recv_taken(r, ep, &s->posted.taken);
 		hd_sink_iovs(&link->sink, hd_recv_iov(r), r->count, 0, s->len);
 	}
 	return 0;
@@ -106,9 +106,7 @@ static int waiting_end(struct hd_link *link, struct hd_stream *s)
 	if (hd_unlikely(link->sink.status))
 		return waiting_void(link, s);
 	hd_msg_arrived(s->msg);
-	if ((s->pkt.flags & HD_PKT_F_ANSWERED) == HD_PKT_F_DELIVERED)
-		hd_answer_op(link->peer, HD_PKT_ACK, s->pkt.op, 0);
-	return 0;
+	return hd_message_kept(link->peer, &s->pkt);
 }
 
 static void waiting_broken(struct hd_link *link, struct hd_stream *s, enum hd_status status)

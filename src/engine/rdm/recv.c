@@ -12,17 +12,6 @@
 
 /* ---- a message that waited meets its receive ------------------------------------------------------------------------------------ */
 
-void hd_msg_describe(const struct hd_msg *m, struct hd_received *out)
-{
-	*out = (struct hd_received){ .len = m->len,
-				     .tag = hd_wnode_tag(&m->w),
-				     .imm = m->imm,
-				     .src = hd_msg_source(m->ep->node, m),
-				     .flags = m->flags };
-	if (m->flags & HD_MSG_WRITTEN && m->room == sizeof(out->tag)) /* see hd_deliver_written */
-		memcpy(&out->tag, m->data, sizeof(out->tag));
-}
-
 /* 0 or -EFAULT. */
 static inline int msg_store(const struct hd_msg *m, const struct hd_recv *r)
 {
@@ -42,7 +31,7 @@ static void recv_hand_over(struct hd_recv *r, struct hd_msg *m)
 	int err;
 
 	HD_TRACE_MATCH(m->ep->index, r->ctx, hd_wnode_tag(&m->w), m->len);
-	hd_msg_describe(m, &what);
+	hd_msg_describe(m->ep->node, m, &what);
 	hd_recv_taken(r, m->ep, &t);
 	err = msg_store(m, r);
 	what.status = hd_unlikely(err) ? HD_S_PROTECTION : HD_S_OK;
@@ -114,7 +103,7 @@ void hd_recv_fail(struct hd_recv *r, struct hd_msg *m, enum hd_status status)
 	struct hd_received what;
 	struct hd_taken t;
 
-	hd_msg_describe(m, &what);
+	hd_msg_describe(m->ep->node, m, &what);
 	what.status = status;
 	hd_recv_taken(r, m->ep, &t);
 	hd_recv_complete(&t, &what);

@@ -67,7 +67,7 @@ static int post_room(struct hd_ep *ep, struct hd_dest *dest)
 	return 0;
 }
 
-/* HD_SEND_TRY, to a destination that is not bound: false: it is to be kept, or can start after all. */
+/* HD_SEND_TRY: false: it is to be kept, or can start. */
 static bool tries_in_vain(struct hd_dest *dest)
 {
 	if (dest->state == HD_DEST_IDLE) {
@@ -82,7 +82,7 @@ static bool tries_in_vain(struct hd_dest *dest)
 
 static int post_op(struct hd_op *op)
 {
-	if (op->flags & HD_SEND_TRY && op->dest->state != HD_DEST_BOUND && tries_in_vain(op->dest)) {
+	if (op->flags & HD_SEND_TRY && tries_in_vain(op->dest)) {
 		hd_op_free(op);
 		return -EAGAIN;
 	}

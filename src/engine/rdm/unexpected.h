@@ -29,11 +29,8 @@ void hd_buffered_rebind(struct hd_rq *rq, const struct hd_buffered_attr *attr, b
 bool hd_buffered_is_deaf(const struct hd_rq *rq);
 
 /*
- * hd_msg_describe (recv.c): what the completion of its receive tells of it.
  * hd_msg_claim, hd_msg_unclaim (claim.c): enter it in the list of its endpoint's claims, take it out. hd_claims_drop: the endpoint closes.
  */
-struct hd_received;
-void hd_msg_describe(const struct hd_msg *m, struct hd_received *out);
 void hd_msg_claim(struct hd_msg *m);
 void hd_msg_unclaim(struct hd_msg *m);
 void hd_claims_drop(struct hd_ep *ep);

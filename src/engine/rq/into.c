@@ -98,7 +98,7 @@ static inline bool into_one(struct hd_ep *ep, struct hd_recv *r, const struct hd
 	int err = 0;
 
 	hd_match_unpost(&ep->rq->match[m->flags & HD_PKT_F_TAGGED], &r->m);
-	hd_taken_of(&t, ep, r);
+	hd_recv_taken(r, ep, &t);
 	if (hd_unlikely(r->count != 1))
 		err = hd_iov_fill(r->more, r->count, payload, m->len);
 	else if (m->len && t.room)

@@ -45,7 +45,7 @@ static void the_limit_is_told_once(void **state)
 		struct hd_rq *rq;
 
 		pair_open(&p, transport);
-		rq = hd_ep_rq(p.b.ep);
+		rq = p.b.ep->rq;
 		told = 0;
 		for (int i = 0; i < 4; i++)
 			side_post(&p.b, buf, 8, 1, 0, NULL, NULL);

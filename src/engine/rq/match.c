@@ -188,39 +188,36 @@ int hd_match_group(struct hd_match *m, const struct hd_match_groups *groups)
 	return 0;
 }
 
-/* What a message hits: a link to a leader in a class, or to one in the list. */
-struct hit {
-	struct hd_mnode **slot;
-};
-
-static void search_listed(struct hd_match *m, uint64_t tag, uint32_t src, uint32_t group, struct hit *hit)
+/* A link to the earliest that a message hits: to a leader in a class, or to one in the list. *hit: the one that has been found elsewhere, or NULL. */
+static void search_listed(struct hd_match *m, uint64_t tag, uint32_t src, uint32_t group,
+			  struct hd_mnode ***hit)
 {
 	struct hd_mnode *n;
 
 	for (struct hd_mnode **slot = &m->listed; (n = *slot); slot = &n->next) {
-		if (hit->slot && (*hit->slot)->seq < n->seq)
+		if (*hit && (**hit)->seq < n->seq)
 			return;
 		if ((tag & n->mask) == n->tag &&
 		    (n->src == HD_MATCH_ANY || n->src == src || (group && n->src == group))) {
-			hit->slot = slot;
+			*hit = slot;
 			return;
 		}
 	}
 }
 
-static void search_class(struct hd_match_class *c, uint64_t tag, uint32_t src, struct hit *hit)
+static void search_class(struct hd_match_class *c, uint64_t tag, uint32_t src, struct hd_mnode ***hit)
 {
 	struct hd_mnode **slot = hd_fifo_find_slot(&c->table, tag & c->mask, src & c->src_mask);
 
-	if (slot && (!hit->slot || (*slot)->seq < (*hit->slot)->seq))
-		hit->slot = slot;
+	if (slot && (!*hit || (*slot)->seq < (**hit)->seq))
+		*hit = slot;
 }
 
 /* Classes that are found empty leave the active ones; one stays, so that active[0] is always there. */
-static struct hit search(struct hd_match *m, uint64_t tag, uint32_t src)
+struct hd_mnode *hd_match_peek_slow(struct hd_match *m, uint64_t tag, uint32_t src)
 {
 	uint32_t group = m->groups.of_source ? m->groups.of_source(m->groups.arg, src) : 0;
-	struct hit hit = { 0 };
+	struct hd_mnode **hit = NULL;
 
 	for (unsigned i = 0; i < m->active_count; i++) {
 		struct hd_match_class *c = m->active[i];
@@ -235,14 +232,7 @@ static struct hit search(struct hd_match *m, uint64_t tag, uint32_t src)
 			search_class(c, tag, group, &hit);
 	}
 	search_listed(m, tag, src, group, &hit);
-	return hit;
-}
-
-struct hd_mnode *hd_match_peek_slow(struct hd_match *m, uint64_t tag, uint32_t src)
-{
-	struct hit hit = search(m, tag, src);
-
-	return hit.slot ? *hit.slot : NULL;
+	return hit ? *hit : NULL;
 }
 
 struct hd_mnode *hd_match_each_posted(struct hd_match *m, bool (*fn)(struct hd_mnode *n, void *arg),

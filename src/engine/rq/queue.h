@@ -13,9 +13,6 @@
 
 #include <assert.h>
 
-/* Source of a waiting message whose destination is no more, and whose number may be another's. */
-#define HD_SRC_FORGOTTEN HD_MATCH_FORGOTTEN
-
 #define HD_SEND_WIRE 0x4f /* enum hd_send_flag: those that travel */
 
 /* A posted receive. */

@@ -58,7 +58,7 @@ __attribute__((cold)) void hd_recv_gone(struct hd_ep *ep, struct hd_recv *r, con
 {
 	struct hd_taken t;
 
-	hd_taken_of(&t, ep, r);
+	hd_recv_taken(r, ep, &t);
 	hd_recv_complete_error(&t, m);
 	hd_recv_free(ep->node, r);
 }

@@ -55,6 +55,9 @@ static inline uint32_t hd_msg_source(const struct hd_node *node, const struct hd
 	return hd_dest_by_id(node, src) ? src : 0;
 }
 
+/* hd_msg_describe (waiting.c): what the completion of its receive tells of a message that waited, or was announced. */
+void hd_msg_describe(const struct hd_node *node, const struct hd_msg *m, struct hd_received *out);
+
 /* What a completion of a receive takes from the receive. */
 struct hd_taken {
 	struct hd_ep *ep; /* whom the message came to */
@@ -252,22 +255,12 @@ static inline struct hd_recv *hd_recv_fitting(struct hd_ep *ep, struct hd_recv *
 	return r && hd_unlikely(hd_recv_outgrown(r, len)) ? hd_recv_next_fitting(ep, r, tag, src, len) : r;
 }
 
-/* hd_received_of, hd_taken_of: what is told of the message in pkt, and of the receive r that gets it. */
+/* hd_received_of: what is told of the message in pkt. */
 static inline void hd_received_of(struct hd_received *m, const struct hd_pkt *pkt, uint32_t src, uint64_t len)
 {
 	*m = (struct hd_received){
 		.len = len, .tag = pkt->tag, .imm = pkt->imm, .src = src, .flags = pkt->flags & HD_SEND_WIRE
 	};
-}
-
-static inline void hd_taken_of(struct hd_taken *t, struct hd_ep *ep, const struct hd_recv *r)
-{
-	t->ep = ep;
-	t->ctx = r->ctx;
-	t->buf = hd_recv_iov(r)->iov_base;
-	t->room = hd_recv_room(r);
-	t->flags = r->flags;
-	t->whole = NULL;
 }
 
 /*

@@ -14,6 +14,17 @@ void hd_msg_answer(struct hd_msg *m, uint8_t kind, enum hd_status status)
 		hd_peer_send(m->peer, &pkt, NULL, 0);
 }
 
+void hd_msg_describe(const struct hd_node *node, const struct hd_msg *m, struct hd_received *out)
+{
+	*out = (struct hd_received){ .len = m->len,
+				     .tag = hd_wnode_tag(&m->w),
+				     .imm = m->imm,
+				     .src = hd_msg_source(node, m),
+				     .flags = m->flags };
+	if (m->flags & HD_MSG_WRITTEN && m->room == sizeof(out->tag)) /* see hd_deliver_written */
+		memcpy(&out->tag, m->data, sizeof(out->tag));
+}
+
 void hd_msg_orphan(struct hd_msg *m)
 {
 	if (!m->peer)
@@ -172,7 +183,7 @@ static void claims_forget(struct hd_ep *ep)
 
 	LIST_FOREACH(m, &ep->claims, claim_entry)
 		if (source_is_gone(ep->node, hd_wnode_src(&m->w)))
-			m->w.by_src.src = HD_SRC_FORGOTTEN;
+			m->w.by_src.src = HD_MATCH_FORGOTTEN;
 }
 
 /*

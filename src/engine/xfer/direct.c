@@ -139,23 +139,17 @@ static bool direct_covers(const struct want *w, const struct hd_rma_seg *seg)
 }
 
 /* Nothing is begun that the target would refuse a part of. */
-static bool is_possible(const struct hd_op *op, struct want *w)
-{
-	const struct hd_rma_run *run = hd_op_rma(op);
-
-	if (!op->t.len || !want_make(w, op->t.ep, op->dest, hd_op_is_read(op)))
-		return false;
-	for (int i = 0; i < run->count; i++)
-		if (!direct_covers(w, &run->seg[i]))
-			return false;
-	return true;
-}
-
 bool hd_direct_can(const struct hd_op *op)
 {
+	const struct hd_rma_run *run = hd_op_rma(op);
 	struct want w;
 
-	return is_possible(op, &w);
+	if (!op->t.len || !want_make(&w, op->t.ep, op->dest, hd_op_is_read(op)))
+		return false;
+	for (int i = 0; i < run->count; i++)
+		if (!direct_covers(&w, &run->seg[i]))
+			return false;
+	return true;
 }
 
 bool hd_direct_before(const struct hd_op *op)
@@ -490,13 +484,12 @@ int hd_direct_try(struct hd_op *op)
 {
 	struct hd_peer *peer = op->dest->peer;
 	bool behind = !TAILQ_EMPTY(&peer->direct_ops) && hd_direct_before(op);
-	struct want w;
 
 	if (op->by_packet)
 		return -EOPNOTSUPP;
 	if (!behind && op->t.len <= HD_DIRECT_SHORT && peer->link->ops->polls(peer->link))
 		return -EOPNOTSUPP;
-	if (!is_possible(op, &w))
+	if (!hd_direct_can(op))
 		return behind ? -EAGAIN : -EOPNOTSUPP;
 	if (draw_token(op, peer) < 0)
 		return -EAGAIN;

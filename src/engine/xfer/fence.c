@@ -151,7 +151,7 @@ void hd_fence_abandon(struct hd_ep *ep)
 
 	while (ep->order && (op = TAILQ_FIRST(&ep->order->fenced))) {
 		fence_leave(op);
-		hd_op_abandon(op);
+		hd_transfer_drop(&op->t);
 	}
 }
 

@@ -50,10 +50,12 @@ __attribute__((noinline, cold)) void hd_sent_beside(struct hd_ep *ep, void *ctx,
 }
 
 /* It is reported to the work that it is done for, and nowhere else. */
-static void op_tell_work(const struct hd_ep *ep, struct hd_work *work, uint32_t what, uint64_t len,
-			 uint64_t tag, enum hd_status status)
+static __attribute__((noinline, cold)) void op_tell_work(const struct hd_ep *ep, const struct hd_ended *how)
 {
-	struct hd_cqe e = { .len = len, .tag = tag, .ep = ep->index, .flags = what, .err = status };
+	const struct hd_cqe e = {
+		.len = how->len, .tag = how->tag, .ep = ep->index, .flags = how->cqe_flags, .err = how->status
+	};
+	struct hd_work *work = how->ctx;
 
 	work->done(work, &e);
 }
@@ -61,7 +63,10 @@ static void op_tell_work(const struct hd_ep *ep, struct hd_work *work, uint32_t 
 void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len)
 {
 	if (a->flags & HD_SEND_WORK)
-		op_tell_work(ep, a->ctx, hd_sent_flags(a->flags), len, a->tag, 0);
+		op_tell_work(ep, &(struct hd_ended){ .ctx = a->ctx,
+						     .len = len,
+						     .tag = a->tag,
+						     .cqe_flags = hd_sent_flags(a->flags) });
 	else
 		hd_sent_finish(ep, a->ctx, a->flags, len, a->tag);
 }
@@ -220,17 +225,16 @@ static void op_leave(struct hd_op *op)
 
 void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how)
 {
+	if (hd_unlikely(how->flags & HD_SEND_WORK)) {
+		op_tell_work(ep, how);
+		return;
+	}
 	if (how->status || how->flags & HD_SEND_COMPLETE)
 		hd_sent_complete(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->status);
 	if (!how->status)
 		hd_cntr_count(how->cntr);
 	else
 		hd_cntr_count_error(how->cntr);
-}
-
-void hd_op_complete_work(struct hd_ep *ep, const struct hd_ended *how)
-{
-	op_tell_work(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->status);
 }
 
 /* One of ours has ended. */
@@ -244,10 +248,6 @@ static void op_complete(struct hd_op *op, enum hd_status status)
 		op->t.ep->poster->ended(op, status);
 		return;
 	}
-	if (op->flags & HD_SEND_WORK) {
-		op_tell_work(op->t.ep, op->ctx, what, op->t.len, op->tag, status);
-		return;
-	}
 	if (op->seat) {
 		hd_seat_done(op, what, status);
 		return;
@@ -259,13 +259,6 @@ static void op_complete(struct hd_op *op, enum hd_status status)
 						     .cqe_flags = what,
 						     .status = status,
 						     .cntr = op->cntr });
-}
-
-void hd_complete_now(struct hd_ep *ep, const struct hd_done *d)
-{
-	if (d->flags & HD_SEND_COMPLETE)
-		hd_sent_complete(ep, d->ctx, d->cqe_flags, d->len, d->tag, 0);
-	hd_cntr_count(d->cntr);
 }
 
 /* What is lost on its way to an endpoint for datagrams has gone, as far as the program knows. */
@@ -364,5 +357,5 @@ const struct hd_transfer_owner hd_op_owner = {
 void hd_op_stop(struct hd_op *op)
 {
 	op->flags = (op->flags | HD_SEND_SILENT) & ~HD_SEND_WQE;
-	hd_op_abandon(op);
+	hd_transfer_drop(&op->t);
 }

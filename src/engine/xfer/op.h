@@ -157,20 +157,7 @@ static inline bool hd_op_is_write(const struct hd_op *op)
 void hd_op_under(struct hd_op *op, enum hd_op_state state);
 void hd_op_transfers(struct hd_op *op, enum hd_transfer_state state);
 
-/* hd_complete_now: what never became an operation has been done. */
-struct hd_done {
-	void *ctx;
-	uint64_t len;
-	uint64_t tag;
-	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
-	struct hd_cntr *cntr;
-};
-void hd_complete_now(struct hd_ep *ep, const struct hd_done *d);
-
-/*
- * hd_op_complete: one of the endpoint's operations has ended like this: complete and count it. hd_op_complete_work: the
- * same of one with HD_SEND_WORK.
- */
+/* hd_op_complete: one of the endpoint's operations, or what never became one, has ended like this: complete and count it, or tell the work that it is done for. */
 struct hd_ended {
 	void *ctx;
 	uint64_t len, tag;
@@ -179,7 +166,6 @@ struct hd_ended {
 	struct hd_cntr *cntr;
 };
 void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how);
-void hd_op_complete_work(struct hd_ep *ep, const struct hd_ended *how);
 
 /*
  * hd_op_fences: a long write or read is under way: what its endpoint sends to this peer waits until it is done where HD_EP_SAW or HD_EP_SAR
@@ -251,18 +237,10 @@ void hd_op_hold_regions(struct hd_op *op, struct hd_mr *const *regions);
 void hd_op_done(struct hd_op *op, enum hd_status status);
 
 /*
- * hd_op_abandon: end it without a completion. hd_op_stop: the same where its send queue, too, knows it no longer.
- * hd_op_cancel: end it in error, a status. In any state, but in no queue, as hd_op_done.
+ * hd_op_stop: end it without a completion, and its send queue knows it no longer. In any state, but in no queue, as hd_op_done. Else hd_transfer_drop
+ * and hd_transfer_cancel.
  */
 void hd_op_stop(struct hd_op *op);
-static inline void hd_op_abandon(struct hd_op *op)
-{
-	hd_transfer_drop(&op->t);
-}
-static inline void hd_op_cancel(struct hd_op *op, enum hd_status status)
-{
-	hd_transfer_cancel(&op->t, status);
-}
 
 /*
  * message_out.c. hd_message_start: send what opens the protocol of a message that has nothing to wait for: whole, or announced. 0: under way, or done and

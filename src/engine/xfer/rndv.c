@@ -42,15 +42,6 @@ void hd_rndv_rekey(struct hd_transfer *t, uint32_t old_id, uint32_t new_id)
 		v->msg.src = new_id;
 }
 
-static void message_describe(const struct hd_node *node, const struct hd_msg *m, struct hd_received *what)
-{
-	*what = (struct hd_received){ .len = m->len,
-				      .tag = hd_wnode_tag(&m->w),
-				      .imm = m->imm,
-				      .src = hd_msg_source(node, m),
-				      .flags = m->flags };
-}
-
 static struct hd_rndv *rndv_make(struct hd_ep *ep, struct hd_recv *r, const struct hd_msg *m,
 				 const struct hd_transfer_owner *owner)
 {
@@ -64,7 +55,7 @@ static struct hd_rndv *rndv_make(struct hd_ep *ep, struct hd_recv *r, const stru
 		return NULL;
 	}
 	v->recv = r;
-	message_describe(ep->node, m, &v->msg);
+	hd_msg_describe(ep->node, m, &v->msg);
 	v->t.remote = m->op;
 	v->t.len = m->len;
 	v->t.want = m->len < room ? m->len : room;
@@ -83,7 +74,7 @@ static void fail_at_once(struct hd_ep *ep, struct hd_recv *r, const struct hd_ms
 	};
 	struct hd_received what;
 
-	message_describe(ep->node, m, &what);
+	hd_msg_describe(ep->node, m, &what);
 	what.status = status;
 	hd_recv_complete(&t, &what);
 	hd_recv_free(ep->node, r);

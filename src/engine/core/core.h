@@ -157,6 +157,23 @@ int hd_auto_poll(struct hd_node *node);
 /* offer.c: hd_offer_look: it is hd_core.offer_look, or later: have turns brought something since the last call? now: hd_ticks(). With the lock. */
 void hd_offer_look(struct hd_node *node, uint64_t now);
 
+/*
+ * nodes.c: the nodes of this process, in hd_all_nodes, for who holds the list: hd_nodes_hold waits for it, hd_nodes_try does not, hd_nodes_release gives
+ * it back. hd_nodes_forked: in a forked child, whose thread held it. hd_nodes_join and hd_nodes_leave: without the node's lock. hd_nodes_are_several: has the process more than one?
+ *
+ * hd_nodes_help: a poll of own has found nothing: a turn of all others that the calling thread was the last to poll. How much has moved. Without any lock.
+ */
+LIST_HEAD(hd_all_nodes, hd_core);
+extern struct hd_all_nodes hd_all_nodes;
+void hd_nodes_hold(void);
+bool hd_nodes_try(void);
+void hd_nodes_release(void);
+void hd_nodes_forked(void);
+void hd_nodes_join(struct hd_node *node);
+void hd_nodes_leave(struct hd_node *node);
+bool hd_nodes_are_several(void);
+int hd_nodes_help(const struct hd_node *own);
+
 /* watchdog.c */
 void hd_watchdog_begin(struct hd_node *node);
 void hd_watchdog_polled(struct hd_node *node, int moved);

@@ -26,6 +26,8 @@ static HD_THREAD_LOCAL struct habit {
 	uint64_t due;	   /* hd_ticks(): nothing has come, and it is to offer */
 	uint32_t after_us; /* so long after the last news; 0: a new thread */
 	bool taken; /* the last offer was, and nobody has looked since whether it has brought something */
+	uint64_t help_due; /* hd_ticks(): nothing has come, and it is to see to its other nodes, */
+	uint32_t help_us;  /* so long after the last news, or the last time that it did */
 } habit;
 
 /* The last offer was taken: had we been waited for? */
@@ -39,6 +41,30 @@ static void habit_learn(struct habit *h, bool news)
 		h->after_us = LEAST_US;
 	else if (h->after_us > FIRST_US)
 		h->after_us = FIRST_US;
+}
+
+/* Is it time to see to the thread's other nodes? */
+static bool help_look(struct habit *h, struct hd_node *node, uint64_t now, bool news)
+{
+	if (news || !h->help_us) {
+		h->help_us = LEAST_US;
+		h->help_due = now + LEAST_US * hd_ticks_per_us();
+	}
+	if (now >= h->help_due)
+		hd_core(node)->offer_look = 0;
+	else if (h->help_due < hd_core(node)->offer_look)
+		hd_core(node)->offer_look = h->help_due;
+	return now >= h->help_due;
+}
+
+/* True: one of them had something to do, and what we wait for may come of it. In vain, the next time is later. */
+static bool others_helped(struct habit *h, struct hd_node *node)
+{
+	bool helped = hd_nodes_help(node) > 0;
+
+	h->help_us = helped ? LEAST_US : h->help_us < FIRST_US ? h->help_us * 2 : FIRST_US;
+	h->help_due = hd_ticks() + h->help_us * hd_ticks_per_us();
+	return helped;
 }
 
 void hd_offer_look(struct hd_node *node, uint64_t now)
@@ -58,6 +84,8 @@ void hd_offer_look(struct hd_node *node, uint64_t now)
 	idle = now >= h->due;
 	/* news may be noted that much late, the outcome of an offer at once */
 	hd_core(node)->offer_look = idle ? 0 : news ? now + after / 4 : h->due;
+	if (hd_nodes_are_several())
+		idle |= help_look(h, node, now, news);
 	atomic_store_explicit(&hd_core(node)->gate.idle, idle, memory_order_relaxed);
 }
 
@@ -72,6 +100,8 @@ void hd_node_offer(struct hd_node *node)
 	uint64_t us = hd_ticks_per_us(), begin = hd_ticks(), took;
 
 	atomic_store_explicit(&hd_gate_of(node)->idle, false, memory_order_relaxed);
+	if (h->help_us && begin >= h->help_due && others_helped(h, node))
+		return;
 	if (!h->after_us || begin < h->due) /* it is another thread that nothing has come for */
 		return;
 	sched_yield();

@@ -236,6 +236,7 @@ static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 			      memory_order_relaxed);
 	n = look_run(node, false);
 	now = hd_ticks();
+	atomic_store_explicit(&hd_core(node)->poller, hd_thread_self(), memory_order_relaxed);
 	if (hd_unlikely(now >= hd_core(node)->offer_look))
 		hd_offer_look(node, now);
 	return n + (now >= hd_core(node)->slow_due ? slow_run(node) : 0);

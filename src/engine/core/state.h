@@ -77,7 +77,9 @@ struct hd_core {
 	uint32_t turns;
 	bool news;	     /* a turn has brought something since hd_offer_look */
 	uint64_t offer_look; /* hd_ticks(): when to call that again; 0: at once */
-	uint64_t slow_due;   /* hd_ticks(): look at epoll and timers then; 0: at once, hd_node_hurry */
+	_Atomic uintptr_t
+		poller; /* the program's thread that made the last turns, hd_thread_self; relaxed, a hint: nodes.c */
+	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then; 0: at once, hd_node_hurry */
 	uint64_t slow_step;
 	const struct hd_turn_ops *turn_ops;
 	LIST_HEAD(, hd_publish) publishing;
@@ -112,6 +114,7 @@ struct hd_core {
 	struct hd_watch **batch; /* of the epoll_wait being handled: so that a removed watch is not called */
 	int batch_count;
 	struct hd_auto worker;
+	LIST_ENTRY(hd_core) all; /* of the process: with nodes_lock */
 	/* what has become of it, for the last lines of the log: counted off the usual way, by hd_count */
 	uint64_t counts[HD_COUNTS];
 	bool past_said;

@@ -138,8 +138,10 @@ void hd_watchdog_polled(struct hd_node *node, int moved)
 /* hd_watchdog_turn: a turn of the thread's. What is written then is nothing that comes along with news of the program's. */
 int hd_watchdog_turn(struct hd_node *node)
 {
+	uintptr_t poller = atomic_load_explicit(&hd_core(node)->poller, memory_order_relaxed);
 	int n = hd_turn(node);
 
+	atomic_store_explicit(&hd_core(node)->poller, poller, memory_order_relaxed);
 	hd_core(node)->worker.watchdog.written = hd_core(node)->written;
 	return n;
 }

@@ -177,7 +177,7 @@ int hd_node_close(struct hd_node *node)
 	while (atomic_load(&hd_core(node)->pins)) /* for a turn of progress, at most */
 		sched_yield();
 	hd_auto_stop(node);
-	hd_process_leave(node);
+	hd_nodes_leave(node);
 	hd_node_lock(node);
 	hd_past_say(node);
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)

@@ -11,7 +11,6 @@
 
 struct hd_node {
 	struct hd_conns conns;
-	LIST_ENTRY(hd_node) all; /* of the process: for fork */
 };
 
 /* What hd_core and its like rely on: each begins with the one below. */

@@ -13,9 +13,6 @@
 
 #include <unistd.h>
 
-static LIST_HEAD(, hd_node) nodes = LIST_HEAD_INITIALIZER(nodes);
-static pthread_mutex_t nodes_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list; taken after no other */
-
 /* ---- fork --------------------------------------------------------------------------------------------------------------------------- */
 
 /* A full queue closes the short way of receives. */
@@ -47,27 +44,17 @@ static void (*const forked[])(struct hd_node *node) = {
 
 static void process_forked(void)
 {
-	struct hd_node *node;
+	struct hd_core *core;
 
-	LIST_FOREACH(node, &nodes, all)
+	LIST_FOREACH(core, &hd_all_nodes, all)
 		for (size_t i = 0; i < sizeof(forked) / sizeof(forked[0]); i++)
-			forked[i](node);
-	pthread_mutex_init(&nodes_lock, NULL);
-}
-
-static void process_forks(void)
-{
-	pthread_mutex_lock(&nodes_lock);
-}
-
-static void process_has_forked(void)
-{
-	pthread_mutex_unlock(&nodes_lock);
+			forked[i]((struct hd_node *)core);
+	hd_nodes_forked();
 }
 
 static void fork_watch(void)
 {
-	pthread_atfork(process_forks, process_has_forked, process_forked);
+	pthread_atfork(hd_nodes_hold, hd_nodes_release, process_forked);
 }
 
 void hd_process_join(struct hd_node *node)
@@ -75,16 +62,7 @@ void hd_process_join(struct hd_node *node)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, fork_watch);
-	pthread_mutex_lock(&nodes_lock);
-	LIST_INSERT_HEAD(&nodes, node, all);
-	pthread_mutex_unlock(&nodes_lock);
-}
-
-void hd_process_leave(struct hd_node *node)
-{
-	pthread_mutex_lock(&nodes_lock);
-	LIST_REMOVE(node, all);
-	pthread_mutex_unlock(&nodes_lock);
+	hd_nodes_join(node);
 }
 
 /* ---- exit --------------------------------------------------------------------------------------------------------------------------- */
@@ -147,16 +125,18 @@ static void past_say(struct hd_node *node)
  */
 static void __attribute__((destructor)) process_ends(void)
 {
-	struct hd_node *node;
+	struct hd_core *core;
 
-	if (pthread_mutex_trylock(&nodes_lock))
+	if (!hd_nodes_try())
 		return;
-	LIST_FOREACH(node, &nodes, all) {
+	LIST_FOREACH(core, &hd_all_nodes, all) {
+		struct hd_node *node = (struct hd_node *)core;
+
 		hd_auto_leave(node);
 		if (!hd_core(node)->gate.dead && !hd_core(node)->closing) {
 			last_words_say(node);
 			past_say(node);
 		}
 	}
-	pthread_mutex_unlock(&nodes_lock);
+	hd_nodes_release();
 }

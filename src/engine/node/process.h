@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The nodes of this process, for fork and exit. Both without the node's lock, and what is said at the end. */
+/* What fork and exit do to the nodes of this process, and what is said at the end. */
 #ifndef HD_ENGINE_PROCESS_H
 #define HD_ENGINE_PROCESS_H
 
 #include "engine/node/node.h"
 
+/* hd_process_join: the node is one of them from now on, until hd_nodes_leave. Without its lock. */
 void hd_process_join(struct hd_node *node);
-void hd_process_leave(struct hd_node *node);
 
 /* hd_past_say (past.c): what the node has done, into the log at the level info, once. With its lock. */
 void hd_past_say(struct hd_node *node);

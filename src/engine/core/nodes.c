@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * The nodes of this process, for fork and exit, and for a thread that has both ends of a connection in two of them: as it polls one and waits for what
+ * the other is to do, nobody polls that one, and its thread finds out milliseconds later. So who polls in vain makes turns of those nodes too that it
+ * was the last to poll. Nodes that another thread polls are left to that one: to take their lock would cost it the lock's favour.
+ */
+#include "engine/core/core.h"
+
+#include <pthread.h>
+
+struct hd_all_nodes hd_all_nodes = LIST_HEAD_INITIALIZER(hd_all_nodes);
+
+static pthread_mutex_t nodes_lock =
+	PTHREAD_MUTEX_INITIALIZER; /* protects the list; taken before any node's lock */
+static atomic_int nodes_count;	   /* relaxed, a hint */
+
+void hd_nodes_hold(void)
+{
+	pthread_mutex_lock(&nodes_lock);
+}
+
+bool hd_nodes_try(void)
+{
+	return pthread_mutex_trylock(&nodes_lock) == 0;
+}
+
+void hd_nodes_release(void)
+{
+	pthread_mutex_unlock(&nodes_lock);
+}
+
+void hd_nodes_forked(void)
+{
+	pthread_mutex_init(&nodes_lock, NULL);
+}
+
+void hd_nodes_join(struct hd_node *node)
+{
+	hd_nodes_hold();
+	LIST_INSERT_HEAD(&hd_all_nodes, hd_core(node), all);
+	atomic_fetch_add_explicit(&nodes_count, 1, memory_order_relaxed);
+	hd_nodes_release();
+}
+
+void hd_nodes_leave(struct hd_node *node)
+{
+	hd_nodes_hold();
+	LIST_REMOVE(hd_core(node), all);
+	atomic_fetch_sub_explicit(&nodes_count, 1, memory_order_relaxed);
+	hd_nodes_release();
+}
+
+bool hd_nodes_are_several(void)
+{
+	return atomic_load_explicit(&nodes_count, memory_order_relaxed) > 1;
+}
+
+/* A turn as its program's poll would make it, where its thread stands back for that. */
+static int node_help(struct hd_node *node)
+{
+	int n = 0;
+
+	hd_node_lock(node);
+	if (hd_core(node)->worker.runs && !hd_core(node)->worker.sleepers && !hd_core(node)->closing)
+		n = hd_node_poll(node);
+	hd_node_unlock(node);
+	return n;
+}
+
+int hd_nodes_help(const struct hd_node *own)
+{
+	uintptr_t self = hd_thread_self();
+	struct hd_core *core;
+	int n = 0;
+
+	if (!hd_nodes_try())
+		return 0;
+	LIST_FOREACH(core, &hd_all_nodes, all)
+		if (core != hd_core(own) && core->gate.locked && !core->gate.dead &&
+		    atomic_load_explicit(&core->poller, memory_order_relaxed) == self)
+			n += node_help((struct hd_node *)core);
+	hd_nodes_release();
+	return n;
+}

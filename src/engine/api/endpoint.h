@@ -126,8 +126,11 @@ struct hd_buffered_attr {
 struct hd_sender {
 	uint32_t number;	     /* hd_ep_number; 0: not known */
 	const struct sockaddr *addr; /* where it is; the port means nothing. NULL: not known */
-	void *group;		     /* hd_group_attr.owner, of what came to a group; else NULL */
-	uint32_t word;		     /* what its front has put above HD_SENDER_WORD in the tag */
+	const uint8_t (
+		*addrs)[16]; /* all addresses of its node that are known, those of IPv4 mapped: so many */
+	unsigned addr_count;
+	void *group;   /* hd_group_attr.owner, of what came to a group; else NULL */
+	uint32_t word; /* what its front has put above HD_SENDER_WORD in the tag */
 };
 
 struct hd_question;

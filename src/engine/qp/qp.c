@@ -42,6 +42,10 @@ void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *ou
 	if (!dest || dest->addr.ss_family == AF_UNSPEC)
 		return;
 	out->addr = (const struct sockaddr *)&dest->addr;
+	if (dest->state == HD_DEST_BOUND) { /* what has waited may be of a peer that has gone */
+		out->addrs = (const uint8_t(*)[16])dest->peer->addr;
+		out->addr_count = dest->peer->addr_count;
+	}
 	slot = hd_name_slot(out->addr);
 	/* the port is at the same place in both families */
 	if (slot <= 254)

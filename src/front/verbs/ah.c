@@ -78,11 +78,20 @@ int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *att
 	return attr->dlid || attr->is_global ? 0 : EINVAL;
 }
 
-uint64_t hv_datagram_word(const struct ibv_ah_attr *attr)
+static bool ah_is_mapped(const union ibv_gid *gid)
 {
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
+}
+
+uint64_t hv_datagram_word(const struct hv_context *ctx, const struct ibv_ah_attr *attr)
+{
+	bool ipv6;
+
 	if (!attr->is_global)
 		return 0;
-	return (uint64_t)(attr->grh.traffic_class | attr->grh.hop_limit << 8 | 1u << 16) << HD_SENDER_WORD;
+	ipv6 = ctx->device->index == HV_ETHERNET && !ah_is_mapped(&ctx->port.gids[attr->grh.sgid_index].gid);
+	return (uint64_t)(attr->grh.traffic_class | attr->grh.hop_limit << 8 | 1u << 16 | (uint32_t)ipv6 << 17)
+	       << HD_SENDER_WORD;
 }
 
 struct ibv_ah *hv_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -102,7 +111,7 @@ struct ibv_ah *hv_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ctx = ctx;
 	ah->pd = hv_pd_real(hv_pd_of(pd));
 	ah->attr = *attr;
-	ah->word = hv_datagram_word(attr);
+	ah->word = hv_datagram_word(ctx, attr);
 	ah->pub.context = pd->context;
 	ah->pub.pd = pd;
 	if (!hv_enter(ctx)) {
@@ -162,11 +171,6 @@ static uint16_t checksum(const struct ipv4 *h)
 	return (uint16_t) ~(sum + (sum >> 16));
 }
 
-static bool ah_is_mapped(const union ibv_gid *gid)
-{
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
-}
-
 static uint8_t class_of(const struct ibv_grh *grh)
 {
 	return (uint8_t)(be32toh(grh->version_tclass_flow) >> 20);
@@ -189,6 +193,22 @@ bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void 
 	memset(to, 0, HV_GRH - sizeof(ip));
 	memcpy(to + HV_GRH - sizeof(ip), &ip, sizeof(ip));
 	return true;
+}
+
+void hv_grh_ipv6(const struct hv_context *ctx, const struct hd_sender *from, struct ibv_grh *grh)
+{
+	unsigned theirs = 0;
+	int ours = 0;
+
+	while (theirs < from->addr_count &&
+	       IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)from->addrs[theirs]))
+		theirs++;
+	while (ours < ctx->port.gid_count && ah_is_mapped(&ctx->port.gids[ours].gid))
+		ours++;
+	if (theirs == from->addr_count || ours == ctx->port.gid_count)
+		return;
+	memcpy(&grh->sgid, from->addrs[theirs], sizeof(grh->sgid));
+	grh->dgid = ctx->port.gids[ours].gid;
 }
 
 /* The other way: IPv4, where it is a header of that whose sum is right. */

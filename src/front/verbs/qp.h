@@ -183,6 +183,9 @@ static inline int hv_ah_dest(struct hv_ah *ah, uint32_t qpn, struct hd_dest **ou
  */
 bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void *at);
 
+/* hv_grh_ipv6: addresses of IPv6, where both ends have one; else it leaves the header as it is. */
+void hv_grh_ipv6(const struct hv_context *ctx, const struct hd_sender *from, struct ibv_grh *grh);
+
 /*
  * hd_cqe.tag of a datagram that was received, as hd_ep_attr.head_fill makes it: the number of its sender; the service level; whether
  * there is a GRH in front; the sender's LID from bit 32 on. RoCE has no service levels: as RoCE v2 cards have it, theirs tells that it came by
@@ -201,7 +204,8 @@ bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void 
 #define HV_DATAGRAM_CLASS(word) ((uint8_t)(word))
 #define HV_DATAGRAM_HOPS(word) ((uint8_t)((word) >> 8))
 #define HV_DATAGRAM_GLOBAL(word) ((word) >> 16 & 1)
-uint64_t hv_datagram_word(const struct ibv_ah_attr *attr);
+#define HV_DATAGRAM_IPV6(word) ((word) >> 17 & 1) /* of a RoCE port: its sender has chosen a GID of IPv6 */
+uint64_t hv_datagram_word(const struct hv_context *ctx, const struct ibv_ah_attr *attr);
 
 /* hv_ah_attr_check: 0 or a positive errno: could something be sent there from this context? */
 int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *attr);

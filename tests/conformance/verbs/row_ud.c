@@ -3,6 +3,7 @@
 /* V3, V6: datagrams: address handles, Q_Keys, the 40 bytes in front. ibv_create_ah(3), ibv_create_ah_from_wc(3). */
 #include "vt.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -299,7 +300,70 @@ static void header_says(struct ct *ct)
 	vt_finish(&e);
 }
 
-const struct ct_case vt_ud[] = { { "V3", "header-says", { header_says, header_says } },
+static bool is_ipv6(const union ibv_gid *gid)
+{
+	return !IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw) && gid->global.interface_id;
+}
+
+/* A GID of the RoCE port that is no address of IPv4: both ends are on one host, and have the same. Answers its index. */
+static int ipv6_gid(struct ct_ep *e, union ibv_gid *out)
+{
+	struct ibv_port_attr port;
+
+	VT_OK(e->ct, ibv_query_port(e->context, 1, &port));
+	if (port.link_layer == IBV_LINK_LAYER_ETHERNET)
+		for (int i = 0; i < port.gid_tbl_len; i++)
+			if (!ibv_query_gid(e->context, 1, i, out) && is_ipv6(out))
+				return i;
+	ct_unsupported(e->ct, "the device has no GID of IPv6");
+}
+
+/* Who sends from a GID of IPv6 sends IPv6 (RoCE v2), though both hosts have IPv4: so says the header, and so is it answered. */
+static void header_ipv6(struct ct *ct)
+{
+	const struct vt_want want = { .type = IBV_QPT_UD };
+	union ibv_gid gid;
+	struct ct_ep e;
+	int index;
+
+	vt_start(ct, &e, &want);
+	index = ipv6_gid(&e, &gid);
+	if (ct->rank) {
+		struct ibv_grh grh;
+		struct ibv_ah_attr back;
+		struct ibv_wc wc;
+
+		vt_recv(&e, 0, 4096, 1);
+		ct_sync(ct, &e);
+		vt_done(&e, 1, &wc);
+		memcpy(&grh, e.buf, sizeof(grh));
+		CT_EQ(ct, ntohl(grh.version_tclass_flow) >> 20, 6 << 8 | 0xb8);
+		CT_TRUE(ct, is_ipv6(&grh.sgid) && is_ipv6(&grh.dgid));
+		VT_OK(ct, ibv_init_ah_from_wc(e.context, 1, &wc, (struct ibv_grh *)e.buf, &back));
+		CT_TRUE(ct, is_ipv6(&back.grh.dgid));
+		CT_EQ(ct, back.grh.sgid_index, index);
+	} else {
+		struct ibv_sge sge = vt_sge(&e, 0, 8);
+		struct ibv_send_wr wr = vt_wr(&e, IBV_WR_SEND, &sge, 1);
+		struct ibv_ah_attr av = { .is_global = 1, .port_num = 1 };
+		struct ibv_ah *ah;
+
+		av.grh.dgid = gid;
+		av.grh.sgid_index = (uint8_t)index;
+		av.grh.traffic_class = 0xb8;
+		ah = ibv_create_ah(e.pd, &av);
+		CT_TRUE(ct, ah);
+		ct_sync(ct, &e);
+		wr.wr.ud.ah = ah;
+		vt_post(&e, &wr);
+		vt_done(&e, 1, NULL);
+		VT_OK(ct, ibv_destroy_ah(ah));
+	}
+	vt_finish(&e);
+}
+
+const struct ct_case vt_ud[] = { { "V3", "header-ipv6", { header_ipv6, header_ipv6 } },
+				 { "V3", "header-says", { header_says, header_says } },
 				 { "V6", "no-number", { no_number, no_number } },
 				 { "V3", "header", { header, header } },
 				 { "V3", "header-srq", { header, header }, .arg = 1 },

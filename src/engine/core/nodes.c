@@ -56,14 +56,19 @@ bool hd_nodes_are_several(void)
 	return atomic_load_explicit(&nodes_count, memory_order_relaxed) > 1;
 }
 
-/* A turn as its program's poll would make it, where its thread stands back for that. */
+/*
+ * A turn that counts as one of the program's, and so keeps the node's thread away, where it has moved something. A node with nothing to do goes to
+ * sleep: its thread is woken like any other, and is not for us to rouse.
+ */
 static int node_help(struct hd_node *node)
 {
+	struct hd_core *core = hd_core(node);
 	int n = 0;
 
 	hd_node_lock(node);
-	if (hd_core(node)->worker.runs && !hd_core(node)->worker.sleepers && !hd_core(node)->closing)
-		n = hd_node_poll(node);
+	if (core->worker.runs && !core->worker.sleepers && !(core->worker.asks & HD_ASK_ROUSE) &&
+	    !core->closing && hd_turn(node) > 0)
+		n = 1 + hd_node_poll(node);
 	hd_node_unlock(node);
 	return n;
 }

@@ -29,6 +29,9 @@ static int close_pair(void **state)
 	return 0;
 }
 
+static const char said[8] = "anybody";
+static char in[8];
+
 static void *polls(void *side)
 {
 	for (int i = 0; i < POLLS; i++)
@@ -36,54 +39,86 @@ static void *polls(void *side)
 	return NULL;
 }
 
-/* Turns of b's program are counted in its epoch, those of b's own thread are not. */
-static void the_other_end_is_polled_too(void **state)
+static void expect_one(void)
 {
-	uint64_t before, end = hd_now_ns() + PATIENCE;
-
-	polls(&pair.b);
-	before = hd_node_epoch(pair.b.node);
-	while (hd_node_epoch(pair.b.node) == before) {
-		side_poll(&pair.a);
-		assert_true(hd_now_ns() < end);
-	}
+	memset(in, 0, sizeof(in));
+	hd_node_lock(pair.b.node);
+	side_post(&pair.b, in, sizeof(in), 7, 0, NULL, NULL);
+	hd_node_unlock(pair.b.node);
 }
 
-static void what_comes_there_is_taken_in(void **state)
+static void send_one(void)
 {
-	static const char said[8] = "anybody";
-	char in[8] = "";
-	uint64_t end = hd_now_ns() + PATIENCE;
+	hd_node_lock(pair.a.node);
+	hd_node_lock(pair.b.node);
+	pair_push(&pair, &pair.a, said, sizeof(said), 7, TAGGED(HD_SEND_INJECT));
+	hd_node_unlock(pair.b.node);
+	hd_node_unlock(pair.a.node);
+}
 
-	side_post(&pair.b, in, sizeof(in), 7, 0, NULL, NULL);
-	pair_push(&pair, &pair.a, said, sizeof(said), 7, TAGGED(0));
+/* While only a is polled. How many turns b's program has made meanwhile: those of b's own thread are none of them. */
+static uint64_t turns_until_there(void)
+{
+	uint64_t before = hd_node_epoch(pair.b.node), end = hd_now_ns() + PATIENCE;
+
 	while (memcmp(in, said, sizeof(said)) != 0) {
 		side_poll(&pair.a);
 		assert_true(hd_now_ns() < end);
 	}
-	assert_true(pair_next(&pair, &pair.b).len == sizeof(said));
+	return hd_node_epoch(pair.b.node) - before;
+}
+
+static uint64_t turns_for_one(void)
+{
+	expect_one();
+	polls(&pair.b);
+	send_one();
+	return turns_until_there();
+}
+
+/* Where its thread was not quicker, as it is when ours has no processor for a while. */
+static void the_other_end_is_polled_too(void **state)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+
+	while (!turns_for_one())
+		assert_true(hd_now_ns() < end);
+}
+
+static void one_that_has_nothing_to_do_goes_to_sleep(void **state)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+	bool sleeps = false;
+
+	turns_for_one();
+	while (!sleeps) {
+		side_poll(&pair.a);
+		hd_node_lock(pair.b.node);
+		sleeps = hd_core(pair.b.node)->worker.asks & HD_ASK_ROUSE;
+		hd_node_unlock(pair.b.node);
+		assert_true(hd_now_ns() < end);
+	}
 }
 
 /* Whose it was last goes on with it. */
 static void what_another_thread_polls_is_left_to_it(void **state)
 {
 	pthread_t thread;
-	uint64_t before;
 
-	polls(&pair.b);
+	turns_for_one();
+	expect_one();
 	assert_int_equal(pthread_create(&thread, NULL, polls, &pair.b), 0);
 	pthread_join(thread, NULL);
-	before = hd_node_epoch(pair.b.node);
-	for (struct settling s = settling(20); settling_on(&s);) /* nothing is to come */
-		side_poll(&pair.a);
-	assert_int_equal(hd_node_epoch(pair.b.node), before);
+	send_one();
+	assert_int_equal(turns_until_there(), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_other_end_is_polled_too, open_pair, close_pair),
-		cmocka_unit_test_setup_teardown(what_comes_there_is_taken_in, open_pair, close_pair),
+		cmocka_unit_test_setup_teardown(one_that_has_nothing_to_do_goes_to_sleep, open_pair,
+						close_pair),
 		cmocka_unit_test_setup_teardown(what_another_thread_polls_is_left_to_it, open_pair,
 						close_pair),
 	};

@@ -100,8 +100,11 @@ void hd_node_offer(struct hd_node *node)
 	uint64_t us = hd_ticks_per_us(), begin = hd_ticks(), took;
 
 	atomic_store_explicit(&hd_gate_of(node)->idle, false, memory_order_relaxed);
-	if (h->help_us && begin >= h->help_due && others_helped(h, node))
-		return;
+	if (h->help_us && begin >= h->help_due) {
+		if (others_helped(h, node))
+			return;
+		begin = hd_ticks();
+	}
 	if (!h->after_us || begin < h->due) /* it is another thread that nothing has come for */
 		return;
 	sched_yield();

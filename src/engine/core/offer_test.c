@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TRIES 3 /* the machine may be busy: the shortest of what a few threads see counts */
+#define TRIES 12 /* the machine may be busy: the shortest of what a few threads see counts */
 
 /* What the kernel is asked is asked here; how long it takes until we have the processor again, and what happens meanwhile, is the test's. */
 static struct {

@@ -254,6 +254,21 @@ static void no_number(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* A datagram along this path, when the other end has its receive. */
+static void send_by(struct ct_ep *e, struct ibv_ah_attr *path)
+{
+	struct ibv_sge sge = vt_sge(e, 0, 8);
+	struct ibv_send_wr wr = vt_wr(e, IBV_WR_SEND, &sge, 1);
+	struct ibv_ah *ah = ibv_create_ah(e->pd, path);
+
+	CT_TRUE(e->ct, ah);
+	ct_sync(e->ct, e);
+	wr.wr.ud.ah = ah;
+	vt_post(e, &wr);
+	vt_done(e, 1, NULL);
+	VT_OK(e->ct, ibv_destroy_ah(ah));
+}
+
 /* The header in front says the traffic class and the hop limit that the sender's address handle has. */
 static void header_says(struct ct *ct)
 {
@@ -281,21 +296,12 @@ static void header_says(struct ct *ct)
 		CT_EQ(ct, back.grh.traffic_class, 0xb8);
 		CT_EQ(ct, back.grh.hop_limit, 33);
 	} else {
-		struct ibv_sge sge = vt_sge(&e, 0, 8);
-		struct ibv_send_wr wr = vt_wr(&e, IBV_WR_SEND, &sge, 1);
 		struct ibv_ah_attr av = { .is_global = 1, .port_num = 1, .dlid = e.peer[1].lid };
-		struct ibv_ah *ah;
 
 		av.grh.dgid = e.peer[1].gid;
 		av.grh.traffic_class = 0xb8;
 		av.grh.hop_limit = 33;
-		ah = ibv_create_ah(e.pd, &av);
-		CT_TRUE(ct, ah);
-		ct_sync(ct, &e);
-		wr.wr.ud.ah = ah;
-		vt_post(&e, &wr);
-		vt_done(&e, 1, NULL);
-		VT_OK(ct, ibv_destroy_ah(ah));
+		send_by(&e, &av);
 	}
 	vt_finish(&e);
 }
@@ -343,21 +349,12 @@ static void header_ipv6(struct ct *ct)
 		CT_TRUE(ct, is_ipv6(&back.grh.dgid));
 		CT_EQ(ct, back.grh.sgid_index, index);
 	} else {
-		struct ibv_sge sge = vt_sge(&e, 0, 8);
-		struct ibv_send_wr wr = vt_wr(&e, IBV_WR_SEND, &sge, 1);
 		struct ibv_ah_attr av = { .is_global = 1, .port_num = 1 };
-		struct ibv_ah *ah;
 
 		av.grh.dgid = gid;
 		av.grh.sgid_index = (uint8_t)index;
 		av.grh.traffic_class = 0xb8;
-		ah = ibv_create_ah(e.pd, &av);
-		CT_TRUE(ct, ah);
-		ct_sync(ct, &e);
-		wr.wr.ud.ah = ah;
-		vt_post(&e, &wr);
-		vt_done(&e, 1, NULL);
-		VT_OK(ct, ibv_destroy_ah(ah));
+		send_by(&e, &av);
 	}
 	vt_finish(&e);
 }

@@ -468,12 +468,15 @@ static struct fi_ops ep_fid_ops = HD_FI_FID_OPS(ep_close, hd_fi_ep_bind, ep_cont
 
 /*
  * Capabilities of one direction: its own where it names any, else the info's. The info alone says by its
- * modifiers which directions there are.
+ * modifiers which directions there are. An endpoint that sends and names the target's side of one-sided
+ * operations alone may start them too: libfabric's other providers let programs, which do.
  */
 static uint64_t dir_caps(uint64_t info_caps, uint64_t own, uint64_t possible)
 {
 	uint64_t directions = (info_caps & HD_FI_MODIFIERS) | hd_fi_modifiers(info_caps);
 
+	if (directions & FI_SEND && info_caps & (FI_RMA | FI_ATOMIC) && !(directions & (FI_READ | FI_WRITE)))
+		directions |= FI_READ | FI_WRITE;
 	return ((own ? own & ~HD_FI_MODIFIERS : info_caps) | directions) & possible;
 }
 

@@ -638,6 +638,47 @@ static void not_asked_for(struct ct *ct)
 	ct_take_back(&x.e, &x.r);
 }
 
+/*
+ * Modifiers that name the target's side alone, with messages: fi_getinfo(3) has FI_READ and FI_WRITE for who starts operations, but
+ * libfabric's tcp with rxm, shm and sockets take them of such an endpoint too, and programs start them.
+ */
+static void target_side_named(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_RMA | ct->cs->arg };
+	char buf[64];
+	struct ct_rig x;
+
+	ct_rig_open(&x, ct, &want, 4096, ct->cs->arg);
+	if (ct->rank) {
+		ct_fill(x.r.mem, 64, 1);
+		ct_sync(ct, &x.e);
+	} else {
+		ct_sync(ct, &x.e);
+		ct_fill(buf, 64, 2);
+	}
+	if (!ct->rank && ct->cs->arg == FI_REMOTE_READ) {
+		CT_POST(&x.e, fi_read(x.e.ep, buf, 64, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(1)));
+		have_read(&x.e, CTX(1));
+		ct_verify(ct, buf, 64, 1, "read");
+	} else if (!ct->rank) {
+		struct iovec iov = { buf, 64 };
+		struct fi_rma_iov there = { x.at.addr, 64, x.at.key };
+		struct fi_msg_rma m = { .msg_iov = &iov,
+					.iov_count = 1,
+					.addr = x.e.addr[1],
+					.rma_iov = &there,
+					.rma_iov_count = 1,
+					.context = CTX(1) };
+
+		CT_POST(&x.e, fi_writemsg(x.e.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+		wrote(&x.e, CTX(1));
+	}
+	ct_sync(ct, &x.e);
+	if (ct->rank && ct->cs->arg == FI_REMOTE_WRITE)
+		ct_verify(ct, x.r.mem, 64, 2, "written");
+	ct_take_back(&x.e, &x.r);
+}
+
 /* The target is killed with much under way: every operation ends, and ends once. */
 static void dead_target(struct ct *ct)
 {
@@ -797,6 +838,14 @@ const struct ct_case ct_rma[] = {
 	{ "RMA", "rma-what-the-target-refuses", { refused, refused } },
 	{ "RMA", "rma-bad-arguments", { bad_arguments, bad_arguments } },
 	{ "RMA", "rma-capabilities-not-asked-for", { not_asked_for, not_asked_for } },
+	{ "RMA",
+	  "rma-remote-read-alone-named",
+	  { target_side_named, target_side_named },
+	  .arg = FI_REMOTE_READ },
+	{ "RMA",
+	  "rma-remote-write-alone-named",
+	  { target_side_named, target_side_named },
+	  .arg = FI_REMOTE_WRITE },
 	{ "RMA", "rma-a-target-that-dies", { dead_target, dead_target } },
 	{ "RMA", "rma-a-region-closed-under-way", { closed_under_way, closed_under_way } },
 	{ "RMA", "rma-served-without-calls-of-the-target", { served_without_calls, served_without_calls } },

@@ -6,6 +6,7 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,6 +30,37 @@ static inline bool hd_sockaddr_is_any(const struct sockaddr *addr)
 	if (addr->sa_family == AF_INET)
 		return ((const struct sockaddr_in *)(const void *)addr)->sin_addr.s_addr == htonl(INADDR_ANY);
 	return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr);
+}
+
+/*
+ * hd_sockaddr_is_of_link: fe80::/10, which names nothing without its interface. hd_sockaddr_scope: that one; 0: another address, or it is not said.
+ * hd_sockaddr_set_scope: of an address of a link; others have none. They copy: callers have just written it as a structure of another type.
+ */
+static inline bool hd_sockaddr_is_of_link(const struct sockaddr *addr)
+{
+	struct sockaddr_in6 in6 = { 0 };
+
+	memcpy(&in6.sin6_family, addr, sizeof(in6.sin6_family));
+	if (in6.sin6_family != AF_INET6)
+		return false;
+	memcpy(&in6, addr, sizeof(in6));
+	return IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr);
+}
+
+static inline uint32_t hd_sockaddr_scope(const struct sockaddr *addr)
+{
+	struct sockaddr_in6 in6;
+
+	if (!hd_sockaddr_is_of_link(addr))
+		return 0;
+	memcpy(&in6, addr, sizeof(in6));
+	return in6.sin6_scope_id;
+}
+
+static inline void hd_sockaddr_set_scope(struct sockaddr *addr, uint32_t scope)
+{
+	if (hd_sockaddr_is_of_link(addr))
+		memcpy((char *)addr + offsetof(struct sockaddr_in6, sin6_scope_id), &scope, sizeof(scope));
 }
 
 /* hd_sockaddr_host: which host that is: its IPv4 address, or the first half of its IPv6 address, since it may give itself any of the second. */

@@ -326,5 +326,11 @@ if [ $fast = no ]; then
 	ucmatoses auto "across namespaces, IPv6"
 	from=${address6[1]}
 	mckeys auto ff15::4844 '[ff15::4844]:' -C 20 -S 1000
+	for i in 0 1; do ip -n "${names[$i]}" addr add fe80::$((i + 1))/64 dev v0 nodad; done
+	export HEDDLE_ALLOW=fe80::/64
+	to=fe80::1%v0
+	bound=(-b "$to")
+	rpings auto "across namespaces, by an address of their link" -C 20
+	ucmatoses auto "across namespaces, by an address of their link"
 fi
 finish

@@ -53,8 +53,8 @@ void hd_node_signal(struct hd_node *node);
 bool hd_node_address(const struct hd_node *node, int i, struct sockaddr_storage *out);
 
 /*
- * hd_own_addresses: the addresses that nodes would have, in the order of hd_node_address, up to max of them: how many, or -errno. Any
- * thread, no lock.
+ * hd_own_addresses: the addresses that nodes would have, in the order of hd_node_address, and behind them, without HEDDLE_ADDR, those of links (fe80::,
+ * with their scope), which they have too, and tell nobody; up to max of them: how many, or -errno. Any thread, no lock.
  */
 struct hd_own_address {
 	struct sockaddr_storage addr; /* port 0 */

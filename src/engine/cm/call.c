@@ -85,7 +85,7 @@ static bool calls_own_host(const struct hd_conn *c)
 {
 	struct hd_name_key key;
 
-	return hd_addr_key((void *)&c->at, &key) && hd_addr_is_local(c->ep->node, key.addr);
+	return hd_addr_key((void *)&c->at, &key) && hd_addr_is_local(c->ep->node, &key);
 }
 
 /*
@@ -227,8 +227,7 @@ void hd_call_acceptor_name(const struct sockaddr_storage *at, const struct hd_ac
 	hd_addr_key((const void *)at, &service);
 	hd_addr_unmap(hd_addr_is_zero(body->ep.addr) ? service.addr : body->ep.addr, body->ep.port, name);
 	hd_name_set_slot((void *)name, body->ep.slot);
-	if (name->ss_family == AF_INET6)
-		((struct sockaddr_in6 *)name)->sin6_scope_id = service.scope;
+	hd_sockaddr_set_scope((void *)name, service.scope);
 }
 
 /* Go to the endpoint that took the connection. */

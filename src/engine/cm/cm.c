@@ -14,6 +14,7 @@
 #include "engine/cm/space.h"
 
 #include "base/log.h"
+#include "base/sockaddr.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -131,6 +132,7 @@ static void name_caller(const struct hd_link *link, const struct hd_announce *fr
 	else
 		memcpy(addr, link->peer->addr[0], sizeof(addr)); /* ourselves */
 	hd_addr_unmap(addr, from->port, out);
+	hd_sockaddr_set_scope((void *)out, link->peer->link_scope);
 }
 
 static int request_findable(struct hd_request *r, struct hd_peer *peer, uint32_t index, uint32_t op)
@@ -289,6 +291,7 @@ static int open_by_hash(struct hd_node *node, const struct hd_service_attr *attr
 		hd_addr_map(attr->bind, addr);
 	for (unsigned i = 0; rc == -EADDRINUSE && (port = hd_space_port(attr->space, attr->number, i)); i++) {
 		hd_addr_unmap(addr, port, &at);
+		hd_sockaddr_set_scope((void *)&at, attr->bind ? hd_sockaddr_scope(attr->bind) : 0);
 		rc = hd_ep_open(node, &ep, out);
 	}
 	if (rc == -EADDRINUSE)

@@ -85,13 +85,16 @@ static bool space_is_claimed(const struct hd_service_attr *attr, const char *whe
 	return claimed;
 }
 
-static void space_address_text(const struct sockaddr *sa, char text[40])
+static void space_address_text(const struct sockaddr *sa, char text[48])
 {
+	uint32_t scope = hd_sockaddr_scope(sa);
 	uint8_t addr[16];
 
 	hd_addr_map(sa, addr);
 	for (int i = 0; i < 16; i++)
 		snprintf(text + 2 * i, 3, "%02x", addr[i]);
+	if (scope)
+		snprintf(text + 32, 16, "%%%u", scope);
 }
 
 /* The family that a service is called by alone, or AF_UNSPEC. */
@@ -108,12 +111,13 @@ static const char *any_text(int family)
 /* Is the service claimed at any single address of this host, of this family? */
 static bool claimed_somewhere(const struct hd_node *node, const struct hd_service_attr *attr, int family)
 {
-	char text[40];
+	char text[48];
 
 	for (int i = 0; i < hd_names(node)->own_count; i++) {
 		struct sockaddr_storage sa;
 
 		hd_addr_unmap(hd_names(node)->own[i].addr, 0, &sa);
+		hd_sockaddr_set_scope((struct sockaddr *)&sa, hd_names(node)->own[i].scope);
 		if (family && sa.ss_family != family)
 			continue;
 		space_address_text((struct sockaddr *)&sa, text);
@@ -137,7 +141,7 @@ int hd_space_claim(const struct hd_node *node, const struct hd_service_attr *att
 {
 	bool all = !attr->bind || hd_sockaddr_is_any(attr->bind);
 	int rc, family = only_family(attr);
-	char text[40];
+	char text[48];
 
 	if (!all)
 		space_address_text(attr->bind, text);
@@ -154,7 +158,7 @@ int hd_space_claim(const struct hd_node *node, const struct hd_service_attr *att
 
 bool hd_space_is_taken(const struct hd_service_attr *attr)
 {
-	char text[40];
+	char text[48];
 
 	space_address_text(attr->bind, text);
 	return space_is_claimed(attr, text) || claimed_everywhere(attr, only_family(attr), false);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What a peer announces of its endpoints: the names that they can be called by, and that one of them is gone. */
+#include "base/sockaddr.h"
 #include "engine/link/link.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@ static int announced_keys(const struct hd_peer *peer, const struct hd_announce *
 
 	if (!hd_addr_is_zero(a->addr)) {
 		hd_addr_unmap(a->addr, a->port, &sa);
+		hd_sockaddr_set_scope((void *)&sa, peer->link_scope);
 		hd_name_set_slot((void *)&sa, a->slot);
 		n = hd_addr_key((void *)&sa, &keys[0]) ? 1 : 0;
 		keys[0].key = a->key;
@@ -29,6 +31,7 @@ static int announced_keys(const struct hd_peer *peer, const struct hd_announce *
 	}
 	for (int i = 0; i < peer->addr_count && n < max; i++) {
 		hd_addr_unmap(peer->addr[i], a->port, &sa);
+		hd_sockaddr_set_scope((void *)&sa, peer->link_scope);
 		hd_name_set_slot((void *)&sa, a->slot);
 		if (!hd_addr_key((void *)&sa, &keys[n]))
 			continue;
@@ -48,7 +51,7 @@ static uint64_t realm_at(struct hd_node *node, const struct hd_name_key *key)
 {
 	struct sockaddr_storage sa;
 
-	hd_addr_unmap(key->addr, (uint16_t)key->port, &sa);
+	hd_addr_of_key(key, &sa);
 	for (int i = 0; i < hd_core(node)->port_count; i++) {
 		struct hd_port *port = hd_core(node)->ports[i];
 
@@ -66,7 +69,7 @@ static uint64_t realm_at(struct hd_node *node, const struct hd_name_key *key)
  */
 static bool is_believed(struct hd_peer *peer, const struct hd_name_key *key)
 {
-	bool here = hd_addr_is_local(peer->node, key->addr);
+	bool here = hd_addr_is_local(peer->node, key);
 
 	if (peer->is_sealed || peer == hd_links(peer->node)->self)
 		return true;
@@ -171,7 +174,7 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 		if (!main)
 			return -ENOBUFS;
 		if (count) {
-			hd_addr_unmap(keys[0].addr, a->port, &main->addr);
+			hd_addr_of_key(&keys[0], &main->addr);
 			hd_name_set_slot((void *)&main->addr, a->slot);
 		}
 		hd_dest_bind(main, peer, a->index, a->gen);

@@ -248,12 +248,10 @@ int hd_source_name(struct hd_node *node, uint32_t src, int family, struct sockad
 	LIST_FOREACH(n, &dest->names, entry) {
 		struct sockaddr_storage sa;
 
-		hd_addr_unmap(n->key.addr, (uint16_t)n->key.port, &sa);
+		hd_addr_of_key(&n->key, &sa);
 		if ((family != AF_UNSPEC && sa.ss_family != family) ||
 		    (found && hd_addr_is_loopback(n->key.addr)))
 			continue;
-		if (sa.ss_family == AF_INET6)
-			((struct sockaddr_in6 *)&sa)->sin6_scope_id = n->key.scope;
 		hd_name_set_slot((struct sockaddr *)&sa, n->key.port >> 16);
 		*out = sa;
 		found = true;

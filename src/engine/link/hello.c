@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/sockaddr.h"
 #include "engine/link/link.h"
 
 #include <errno.h>
@@ -284,6 +285,7 @@ static void hello_learn(struct hd_peer *peer, struct hd_link *link, const struct
 	memset(peer->addr[n], 0, sizeof(peer->addr[n]));
 	if (link->where.ss_family != AF_UNSPEC)
 		hd_addr_map((void *)&link->where, peer->addr[n++]);
+	peer->link_scope = hd_sockaddr_scope((void *)&link->where);
 	peer->is_sealed = link->is_sealed;
 	if (link->is_local) {
 		memset(peer->addr[n], 0, 32);

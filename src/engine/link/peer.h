@@ -122,7 +122,8 @@ struct hd_peer {
 	bool is_sealed : 1; /* it has proved that it has the key of HEDDLE_KEY_FILE */
 	bool ended : 1;	    /* its process is dead, whoever has the sockets */
 	uint8_t addr_count;
-	uint8_t link_addr; /* which of `addr` its first link comes from; has none: one that is all zero */
+	uint32_t link_scope; /* hd_sockaddr_scope of where its first link comes from */
+	uint8_t link_addr;   /* which of `addr` its first link comes from; has none: one that is all zero */
 	struct hd_share *share;	    /* of what its address or user may have us keep: budget.h */
 	struct hd_process *process; /* advert.c: the process is watched; NULL: it is not */
 	struct hd_push push;	    /* while busy */
@@ -157,7 +158,7 @@ static_assert(offsetof(struct hd_peer, realm) ==
 		      offsetof(struct hd_peer, id) + offsetof(struct hd_peer_key, realm),
 	      "a peer is found by its id and realm");
 static_assert(offsetof(struct hd_peer, remote_count) < 64, "what a send looks at takes more than a line");
-static_assert(sizeof(struct hd_peer) <= 792, "a peer takes more memory");
+static_assert(sizeof(struct hd_peer) <= 800, "a peer takes more memory");
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 

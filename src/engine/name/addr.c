@@ -56,6 +56,12 @@ void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storag
 	}
 }
 
+void hd_addr_of_key(const struct hd_name_key *key, struct sockaddr_storage *out)
+{
+	hd_addr_unmap(key->addr, (uint16_t)key->port, out);
+	hd_sockaddr_set_scope((struct sockaddr *)out, key->scope);
+}
+
 static uint16_t addr_port_of(const struct sockaddr *sa)
 {
 	return ntohs(sa->sa_family == AF_INET ? ((const struct sockaddr_in *)sa)->sin_port
@@ -116,8 +122,7 @@ bool hd_addr_key(const struct sockaddr *sa, struct hd_name_key *key)
 		return false;
 	hd_addr_map(sa, key->addr);
 	key->port = addr_port_of(sa) | hd_name_slot(sa) << 16;
-	if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)sa)->sin6_addr))
-		key->scope = ((const struct sockaddr_in6 *)sa)->sin6_scope_id;
+	key->scope = hd_sockaddr_scope(sa);
 	return addr_port_of(sa) && !addr_is_any(key->addr);
 }
 
@@ -160,23 +165,25 @@ bool hd_addr_is_loopback(const uint8_t addr[16])
 	return node_addr_is_mapped(addr) ? addr[12] == 127 : !memcmp(addr, loop6, 16);
 }
 
-bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16])
+bool hd_addr_is_local(const struct hd_node *node, const struct hd_name_key *key)
 {
-	if (hd_addr_is_loopback(addr))
+	const struct hd_allow_rule *own = hd_names(node)->own;
+
+	if (hd_addr_is_loopback(key->addr))
 		return true;
 	for (int i = 0; i < hd_names(node)->own_count; i++)
-		if (!memcmp(hd_names(node)->own[i].addr, addr, 16))
+		if (!memcmp(own[i].addr, key->addr, 16) && own[i].scope == key->scope)
 			return true;
 	return false;
 }
 
 /* ---- who may come ------------------------------------------------------------------------------------------------------------------- */
 
-static bool prefix_holds(const struct hd_allow_rule *rule, const uint8_t addr[16])
+static bool prefix_holds(const struct hd_allow_rule *rule, const uint8_t addr[16], uint32_t scope)
 {
 	int whole = rule->bits / 8, rest = rule->bits % 8;
 
-	if (memcmp(rule->addr, addr, whole))
+	if (memcmp(rule->addr, addr, whole) || (rule->scope && rule->scope != scope))
 		return false;
 	return !rest || !((rule->addr[whole] ^ addr[whole]) >> (8 - rest));
 }
@@ -193,7 +200,7 @@ bool hd_allowed(struct hd_node *node, const struct sockaddr *from)
 	if (!hd_names(node)->allow_count && hd_addr_is_loopback(addr))
 		return true;
 	for (int i = 0; i < count; i++)
-		if (prefix_holds(&rules[i], addr))
+		if (prefix_holds(&rules[i], addr, hd_sockaddr_scope(from)))
 			return true;
 	HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "%s is not allowed to come here: add its subnet to HEDDLE_ALLOW",
 			hd_addr_text(from, text, sizeof(text)));
@@ -213,6 +220,7 @@ static bool rule_parse(const char *word, struct hd_allow_rule *rule)
 	slash = strchr(text, '/');
 	if (slash)
 		*slash++ = '\0';
+	memset(rule, 0, sizeof(*rule));
 	if (inet_pton(AF_INET, text, &in) == 1) {
 		memcpy(rule->addr, mapped, 12);
 		memcpy(rule->addr + 12, &in, 4);
@@ -342,14 +350,17 @@ static int list_interfaces(struct ifaddrs **all)
 	return -1;
 }
 
-/* Best first: IPv4, then IPv6; loopback behind both. Link-local addresses name nothing beyond their interface: left out. */
+#define RANKS 4
+#define RANK_OF_LINK RANKS
+
+/* Best first: IPv4, then IPv6; loopback behind both. Addresses of a link name nothing beyond it: other nodes are not told of them. */
 static int rank(const struct sockaddr *sa)
 {
 	uint8_t a[16];
 
 	hd_addr_map(sa, a);
-	if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)sa)->sin6_addr))
-		return -1;
+	if (hd_sockaddr_is_of_link(sa))
+		return RANK_OF_LINK;
 	return (hd_addr_is_loopback(a) ? 2 : 0) + (sa->sa_family == AF_INET6);
 }
 
@@ -361,8 +372,11 @@ static int own_add(struct hd_node *node, const struct ifaddrs *i)
 	if (!more)
 		return -ENOMEM;
 	hd_names(node)->own = more;
-	hd_addr_map(i->ifa_addr, more[hd_names(node)->own_count].addr);
-	more[hd_names(node)->own_count++].bits = prefix_bits(i->ifa_netmask);
+	more += hd_names(node)->own_count++;
+	hd_addr_map(i->ifa_addr, more->addr);
+	more->scope = hd_sockaddr_scope(i->ifa_addr);
+	/* whoever is on a link has an address of it: of those this host's alone may come */
+	more->bits = more->scope ? 128 : prefix_bits(i->ifa_netmask);
 	return 0;
 }
 
@@ -392,7 +406,7 @@ int hd_own_addresses(struct hd_own_address *out, int max)
 	list = hd_config_str(HD_SET_ADDR);
 	if (list_interfaces(&all))
 		return -errno;
-	for (int r = 0; r < 4; r++)
+	for (int r = 0; r <= (*list ? RANKS - 1 : RANK_OF_LINK); r++)
 		for (i = all; i; i = i->ifa_next)
 			if (n < max && is_of_rank(i, r) && addr_wanted(list, i))
 				own_address_fill(&out[n++], i);
@@ -411,12 +425,12 @@ int hd_addr_init(struct hd_node *node)
 		return rc;
 	if (list_interfaces(&all))
 		return -errno;
-	for (int r = 0; r < 4 && !rc; r++)
+	for (int r = 0; r <= RANK_OF_LINK && !rc; r++)
 		for (i = all; i && !rc; i = i->ifa_next) {
 			if (!is_of_rank(i, r))
 				continue;
 			rc = own_add(node, i);
-			if (addr_wanted(list, i) && hd_names(node)->addr_count < HD_HELLO_ADDRS)
+			if (r < RANKS && addr_wanted(list, i) && hd_names(node)->addr_count < HD_HELLO_ADDRS)
 				memcpy(&hd_names(node)->addrs[hd_names(node)->addr_count++], i->ifa_addr,
 				       hd_sockaddr_size(i->ifa_addr));
 		}

@@ -443,9 +443,9 @@ bool hd_bound_is_named(const struct hd_bound_port *bound, uint32_t slot, const s
 	for (int i = 0; i < bound->listener_count; i++) {
 		const struct sockaddr *addr = (const struct sockaddr *)&bound->listeners[i].addr;
 
-		if (hd_sockaddr_is_any(addr)
-			    ? hd_addr_is_local(bound->node, key.addr)
-			    : hd_addr_key(addr, &at) && !memcmp(at.addr, key.addr, sizeof(at.addr)))
+		if (hd_sockaddr_is_any(addr) ? hd_addr_is_local(bound->node, &key)
+					     : hd_addr_key(addr, &at) && at.scope == key.scope &&
+						       !memcmp(at.addr, key.addr, sizeof(at.addr)))
 			return true;
 	}
 	return false;

@@ -41,11 +41,13 @@ void hd_addr_fini(struct hd_node *node);
 bool hd_addr_key(const struct sockaddr *sa, struct hd_name_key *key);
 void hd_addr_map(const struct sockaddr *sa, uint8_t out[16]);
 void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storage *out);
+void hd_addr_of_key(const struct hd_name_key *key,
+		    struct sockaddr_storage *out); /* with port and scope; no slot */
 const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size); /* "10.0.0.1 port 4000" */
 bool hd_addr_is_zero(const uint8_t addr[16]);
 void hd_addr_set_port(struct sockaddr_storage *sa, uint16_t port);
 bool hd_addr_is_loopback(const uint8_t addr[16]);
-bool hd_addr_is_local(const struct hd_node *node, const uint8_t addr[16]);
+bool hd_addr_is_local(const struct hd_node *node, const struct hd_name_key *key);
 
 /*
  * ep_page.c. hd_ep_show: show peers this endpoint as it is; again whenever something changes that is looked at there. hd_ep_hide: no longer.

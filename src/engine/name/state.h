@@ -14,6 +14,7 @@ struct hd_rest;
 struct hd_allow_rule {
 	uint8_t addr[16];
 	uint8_t bits;
+	uint32_t scope; /* of an address of a link: its interface; 0: any */
 };
 
 struct hd_names {

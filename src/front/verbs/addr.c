@@ -14,6 +14,7 @@
  */
 #include "front/verbs/addr.h"
 #include "base/config.h"
+#include "base/sockaddr.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -107,6 +108,8 @@ int hv_addr_resolve(const struct hv_context *ctx, const struct ibv_ah_attr *attr
 	rc = attr->is_global ? by_gid(&attr->grh.dgid, out) : by_lid(&ctx->port, attr->dlid, out);
 	if (rc)
 		return rc;
+	if (ethernet) /* by the interface of its own GID, as RoCE goes */
+		hd_sockaddr_set_scope((struct sockaddr *)out, ctx->port.gids[attr->grh.sgid_index].ifindex);
 	hd_name_set_number((struct sockaddr *)out, qpn);
 	return 0;
 }

@@ -6,12 +6,20 @@
 
 #include "front/verbs/verbs_front.h"
 
+#include <netinet/in.h>
+
 /* hv_guid_of_ip: the GUID of a device at this IPv4 address, host byte order; stable for as long as the address is. */
 __be64 hv_guid_of_ip(enum hv_device_index index, uint32_t ip);
 
 /* hv_gid_of_guid: the link-local GID of a port. hv_gid_of_address: that of a RoCE port: IPv4 as mapped IPv6, IPv6 as it is. */
 void hv_gid_of_guid(__be64 guid, union ibv_gid *out);
 void hv_gid_of_address(const struct sockaddr *addr, union ibv_gid *out);
+
+/* hv_gid_is_of_link: fe80::/10, which is where its interface says. */
+static inline bool hv_gid_is_of_link(const union ibv_gid *gid)
+{
+	return IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)(const void *)gid->raw);
+}
 
 /*
  * hv_gid_is_multicast: ff00::/8, or an IPv4 multicast address. hv_addr_group: where the group is in this family, with its word

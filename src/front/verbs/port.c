@@ -159,10 +159,12 @@ int hv_port_load(const struct hv_device *device, struct hv_port *port)
 	return 0;
 }
 
-static bool port_has_gid(const struct hv_port *port, const union ibv_gid *gid)
+/* Two interfaces may have one address of their links. */
+static bool port_has_gid(const struct hv_port *port, const struct hv_gid *gid)
 {
 	for (int i = 0; i < port->gid_count; i++)
-		if (!memcmp(&port->gids[i].gid, gid, sizeof(*gid)))
+		if (!memcmp(&port->gids[i].gid, &gid->gid, sizeof(gid->gid)) &&
+		    (port->gids[i].ifindex == gid->ifindex || !hv_gid_is_of_link(&gid->gid)))
 			return true;
 	return false;
 }
@@ -175,7 +177,7 @@ bool hv_port_refresh(struct hv_context *ctx)
 	if (ctx->device->index != HV_ETHERNET || hv_port_load(ctx->device, &now) || !hv_enter(ctx))
 		return false;
 	for (int i = 0; i < now.gid_count && ctx->port.gid_count < HV_GIDS; i++) {
-		if (port_has_gid(&ctx->port, &now.gids[i].gid))
+		if (port_has_gid(&ctx->port, &now.gids[i]))
 			continue;
 		ctx->port.gids[ctx->port.gid_count] = now.gids[i];
 		atomic_fetch_add(&ctx->port.gid_count, 1); /* others look without the lock */

@@ -55,6 +55,7 @@ static void diag_fill(struct diag_request *r, const struct asked *a)
 			  .idiag_states = ~0u,
 			  .id = { .idiag_sport = port_of(&a->own),
 				  .idiag_dport = port_of(&a->other),
+				  .idiag_if = hd_sockaddr_scope((const struct sockaddr *)&a->own),
 				  .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } } },
 	};
 	diag_address(&a->own, r->what.id.idiag_src);

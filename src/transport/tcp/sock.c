@@ -89,7 +89,7 @@ static bool same_host(const struct sockaddr *a, const struct sockaddr *b)
 	if (a->sa_family == AF_INET)
 		return !memcmp(&((const struct sockaddr_in *)a)->sin_addr,
 			       &((const struct sockaddr_in *)b)->sin_addr, sizeof(struct in_addr));
-	return a->sa_family == AF_INET6 &&
+	return a->sa_family == AF_INET6 && hd_sockaddr_scope(a) == hd_sockaddr_scope(b) &&
 	       !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
 		       &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr));
 }

@@ -2,8 +2,37 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "cmt.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- networks ------------------------------------------------------------------------------------------------------ */
+
+/* It is that of the process of rank 0, which the others join. */
+void cmt_network(struct ct *ct, const char *commands)
+{
+	char text[512];
+	int fd;
+
+	if (ct->rank) {
+		ct_sync(ct, NULL);
+		snprintf(text, sizeof(text), "/proc/%d/ns/net", (int)ct->pid[0]);
+		fd = open(text, O_RDONLY | O_CLOEXEC);
+		CT_TRUE(ct, fd >= 0 && setns(fd, CLONE_NEWNET) == 0);
+		close(fd);
+		return;
+	}
+	if (unshare(CLONE_NEWNET))
+		ct_unsupported(ct, "no network namespaces here: run it as root");
+	snprintf(text, sizeof(text), "exec 2>/dev/null && ip link set lo up && { %s; }", commands);
+	if (system(text))
+		ct_unsupported(ct, "no such network here: install iproute2, and see `modprobe veth`");
+	ct_sync(ct, NULL);
+}
 
 /* ---- addresses ----------------------------------------------------------------------------------------------------- */
 

@@ -46,6 +46,12 @@ static inline struct sockaddr *cmt_at(struct cmt *c)
 	return (struct sockaddr *)&c->at;
 }
 
+/*
+ * cmt_network: all ranks are in a network of their own from here on, which goes with them: lo, and what these commands of a shell make. Unsupported where
+ * that cannot be. Before anything of the library is called.
+ */
+void cmt_network(struct ct *ct, const char *commands);
+
 /* ---- ends ---- */
 
 /* cmt_open makes a channel; cmt_close destroys the ids, their queue pairs and the channel. */

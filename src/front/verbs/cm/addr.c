@@ -89,6 +89,12 @@ int hv_id_take_port(struct hv_id *id)
 	return rc;
 }
 
+/* An address of a link names nothing without its interface. */
+static bool lacks_scope(const struct sockaddr *addr)
+{
+	return hd_sockaddr_is_of_link(addr) && !hd_sockaddr_scope(addr);
+}
+
 /* Does this host have the address, whatever devices it has? */
 static bool host_has(const struct sockaddr *addr)
 {
@@ -141,7 +147,7 @@ HV_PUBLIC int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 
 	if (!pub || !addr || id->state != HV_ID_IDLE)
 		return hv_cm_ret(-EINVAL);
-	if (!hv_sockaddr_size(addr) || !hv_sockaddr_fits(addr, id->pub.ps))
+	if (!hv_sockaddr_size(addr) || !hv_sockaddr_fits(addr, id->pub.ps) || lacks_scope(addr))
 		return hv_cm_ret(-EINVAL);
 	return hv_cm_ret(addr_bind_to(id, addr));
 }
@@ -215,7 +221,7 @@ static int resolve(struct hv_id *id, const struct sockaddr *src, const struct so
 	if (!hv_sockaddr_size(dst) || !hv_sockaddr_fits(dst, id->pub.ps) ||
 	    (dst->sa_family == AF_IB && hv_sockaddr_is_any(dst)))
 		return -EINVAL;
-	if (src && (!hv_sockaddr_size(src) || src->sa_family != dst->sa_family))
+	if (src && (!hv_sockaddr_size(src) || src->sa_family != dst->sa_family || lacks_scope(src)))
 		return -EINVAL;
 	if (id->state == HV_ID_BOUND && id->pub.route.addr.src_addr.sa_family != dst->sa_family)
 		return -EINVAL;

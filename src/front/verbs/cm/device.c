@@ -83,7 +83,8 @@ int hv_gid_index(const struct hv_context *ctx, const struct sockaddr *addr)
 
 	hv_sockaddr_map(addr, gid.raw); /* what GIDs of heddle1 are, and native addresses have */
 	for (int i = 0; i < ctx->port.gid_count; i++)
-		if (!memcmp(&ctx->port.gids[i].gid, &gid, sizeof(gid)))
+		if (!memcmp(&ctx->port.gids[i].gid, &gid, sizeof(gid)) &&
+		    (!hd_sockaddr_is_of_link(addr) || ctx->port.gids[i].ifindex == hd_sockaddr_scope(addr)))
 			return i;
 	return -ENODEV;
 }

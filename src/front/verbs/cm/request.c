@@ -47,8 +47,29 @@ static void listener_give(struct hv_listener *l)
 	hd_lock_give(&hv_cm_lock);
 }
 
+/*
+ * By which interface was this address of a link called? By the one that is listened at, or else that has it; where several do, that of the caller's
+ * link, unless he has come by another address.
+ */
+static uint32_t request_link_of(const struct hv_id *id, const struct hv_id *listener, const uint8_t gid[16])
+{
+	uint32_t scope = hd_sockaddr_scope((const struct sockaddr *)&id->from);
+	uint32_t found = hd_sockaddr_scope(&listener->pub.route.addr.src_addr);
+	const struct hv_context *ctx = hv_cm_context();
+
+	if (found)
+		return found;
+	for (int i = 0; ctx && i < ctx->port.gid_count; i++) {
+		const struct hv_gid *own = &ctx->port.gids[i];
+
+		if (!memcmp(&own->gid, gid, sizeof(own->gid)) && (!found || own->ifindex == scope))
+			found = own->ifindex;
+	}
+	return found ? found : scope; /* an address that is new */
+}
+
 /* Who asks, and whom he has called; and the path between the two, which datagram services are not told of. */
-static int take_addresses(struct hv_id *id, const struct hv_head *head)
+static int take_addresses(struct hv_id *id, const struct hv_id *listener, const struct hv_head *head)
 {
 	struct rdma_addr *addr = &id->pub.route.addr;
 	int rc;
@@ -61,6 +82,8 @@ static int take_addresses(struct hv_id *id, const struct hv_head *head)
 		hv_sockaddr_unmap(head->dst, 0, &addr->src_addr);
 		hv_sockaddr_unmap(head->src, head->src_port, &addr->dst_addr);
 	}
+	hd_sockaddr_set_scope(&addr->src_addr, request_link_of(id, listener, head->dst));
+	hd_sockaddr_set_scope(&addr->dst_addr, hd_sockaddr_scope(&addr->src_addr));
 	rc = hv_id_bind(id, &addr->src_addr);
 	return rc || hv_id_is_datagram(id) ? rc : hv_cm_path_make(id);
 }
@@ -96,7 +119,7 @@ static struct hv_id *id_for(struct hv_id *listener, struct hv_listener *l, struc
 	id->tos = listener->tos;
 	id->ack_timeout = listener->ack_timeout;
 	id->has_ack_timeout = listener->has_ack_timeout;
-	if (take_addresses(id, head)) {
+	if (take_addresses(id, listener, head)) {
 		rdma_destroy_id(&id->pub);
 		return NULL;
 	}

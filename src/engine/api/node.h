@@ -60,6 +60,7 @@ struct hd_own_address {
 	struct sockaddr_storage addr; /* port 0 */
 	int bits;		      /* of its subnet's prefix */
 	unsigned ifindex;
+	bool is_loopback; /* the interface is */
 	char interface[16];
 };
 int hd_own_addresses(struct hd_own_address *out, int max);

@@ -393,6 +393,7 @@ static void own_address_fill(struct hd_own_address *to, const struct ifaddrs *i)
 	memcpy(&to->addr, i->ifa_addr, hd_sockaddr_size(i->ifa_addr));
 	to->bits = prefix_bits(i->ifa_netmask) - (ip4 ? 96 : 0);
 	to->ifindex = if_nametoindex(i->ifa_name);
+	to->is_loopback = i->ifa_flags & IFF_LOOPBACK;
 	snprintf(to->interface, sizeof(to->interface), "%s", i->ifa_name);
 }
 

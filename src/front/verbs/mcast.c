@@ -180,8 +180,8 @@ static struct hv_mcast *sender(struct hv_qp *qp, const struct ibv_ah_attr *ah)
 }
 
 /*
- * The kernel gives a loopback no route for groups of IPv6, so nothing can be sent from ::1. All members are in the group of IPv4 as well:
- * what names that GID leaves from 127.0.0.1.
+ * The kernel gives a loopback no route for groups of IPv6, so nothing can be sent from ::1, or another address of it. All members are in the group of
+ * IPv4 as well: what names such a GID leaves from 127.0.0.1.
  */
 static int sender_make(struct hv_qp *qp, const struct hv_mcast *what, struct sockaddr_storage *from)
 {
@@ -189,7 +189,7 @@ static int sender_make(struct hv_qp *qp, const struct hv_mcast *what, struct soc
 	int rc = mcast_make(qp, what, (struct sockaddr *)from);
 
 	if (rc != -ENETUNREACH || from->ss_family != AF_INET6 ||
-	    !IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)from)->sin6_addr))
+	    !qp->ctx->port.gids[what->sgid_index].is_loopback)
 		return rc;
 	*in = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	return mcast_make(qp, what, (struct sockaddr *)from);

@@ -117,6 +117,7 @@ static void add_gid(struct hv_port *port, const struct hd_own_address *a, const 
 	to->gid = *gid;
 	to->type = type;
 	to->ifindex = a ? a->ifindex : 0;
+	to->is_loopback = a && a->is_loopback;
 	if (a)
 		memcpy(to->interface, a->interface, sizeof(to->interface));
 }

@@ -137,6 +137,13 @@ static void members(struct ct *ct)
 	cmt_close(&c);
 }
 
+/* From an address of a loopback that is not ::1: the kernel has no route for groups of IPv6 there. */
+static void of_loopback(struct ct *ct)
+{
+	cmt_network(ct, "ip address add fd00::5/128 dev lo nodad");
+	members(ct);
+}
+
 /* A join that is left before anybody has read of it is none; the id may go with groups that it has not left. */
 static void left(struct ct *ct)
 {
@@ -201,6 +208,7 @@ static void wrongs(struct ct *ct)
 
 const struct ct_case vt_cm_mcast[] = { { "CM", "groups", { members, members }, .arg = 4 },
 				       { "CM", "groups-ipv6", { members, members }, .arg = 6 },
+				       { "CM", "groups-of-loopback", CT_TWO(of_loopback), .arg = 6 },
 				       { "CM", "groups-left", { left }, .arg = 4 },
 				       { "CM", "groups-wrong", { wrongs }, .arg = 4 },
 				       { 0 } };

@@ -156,6 +156,12 @@ int hd_auto_poll(struct hd_node *node);
 
 /* offer.c: hd_offer_look: it is hd_core.offer_look, or later: have turns brought something since the last call? now: hd_ticks(). With the lock. */
 void hd_offer_look(struct hd_node *node, uint64_t now);
+/*
+ * hd_node_meets: a greeting has got on, and the other end is to take its next step: for a second the processor is offered soon, whatever earlier offers
+ * have taught. hd_node_crowd: so many nodes of this host more, or fewer, have a link with this one: with more than there are processors it is so all the time. With the lock.
+ */
+void hd_node_meets(struct hd_node *node);
+void hd_node_crowd(struct hd_node *node, int by);
 
 /*
  * nodes.c: the nodes of this process, in hd_all_nodes, for who holds the list: hd_nodes_hold waits for it, hd_nodes_try does not, hd_nodes_release gives

@@ -8,6 +8,9 @@
  * while shorter, down to 2 us: the other end had been waiting for us. One that brought nothing makes it longer again, and so does one that nobody took,
  * up to a millisecond: a program that has its processor to itself pays nothing. One that took long went to a program that does not wait for
  * us, and has its share without being offered it: the next ones are left to the kernel for up to 8 ms.
+ *
+ * That is not learnt where there are more processes that we have links with than processors, nor while somebody is greeted: those spin as we do, and
+ * where each leaves his offers to the kernel, because the others do, all of them spend slices on looks in vain.
  */
 #include "base/busy_poll.h"
 #include "base/clock.h"
@@ -20,7 +23,8 @@
 #define LEAST_US 2u
 #define ALONE_US 1000u
 #define MOST_US 8000u
-#define NOBODY_NS 1000u /* who comes back sooner was alone */
+#define MEETS_US 1000000u /* longer than a step of a greeting takes where a hundred want the processor */
+#define NOBODY_NS 1000u	  /* who comes back sooner was alone */
 
 static HD_THREAD_LOCAL struct habit {
 	uint64_t due;	   /* hd_ticks(): nothing has come, and it is to offer */
@@ -67,6 +71,33 @@ static bool others_helped(struct habit *h, struct hd_node *node)
 	return helped;
 }
 
+void hd_node_meets(struct hd_node *node)
+{
+	hd_core(node)->meets_until = hd_ticks() + MEETS_US * hd_ticks_per_us();
+	hd_core(node)->offer_look = 0;
+}
+
+void hd_node_crowd(struct hd_node *node, int by)
+{
+	hd_core(node)->crowd += by;
+	hd_core(node)->offer_look = 0;
+}
+
+static bool is_crowded(const struct hd_node *node, uint64_t now)
+{
+	return hd_core(node)->crowd >= hd_core(node)->processors || now < hd_core(node)->meets_until;
+}
+
+/* As if nothing had been learnt. */
+static void habit_anew(struct habit *h, uint64_t now)
+{
+	uint64_t first = now + FIRST_US * hd_ticks_per_us();
+
+	h->after_us = FIRST_US;
+	if (h->due > first)
+		h->due = first;
+}
+
 void hd_offer_look(struct hd_node *node, uint64_t now)
 {
 	struct habit *h = &habit;
@@ -78,6 +109,8 @@ void hd_offer_look(struct hd_node *node, uint64_t now)
 		habit_learn(h, news);
 	if (!h->after_us)
 		h->after_us = FIRST_US;
+	if (h->after_us > FIRST_US && is_crowded(node, now))
+		habit_anew(h, now);
 	after = h->after_us * hd_ticks_per_us();
 	if (news || !h->due)
 		h->due = now + after;

@@ -149,6 +149,70 @@ static void who_is_answered_offers_at_once(void **state)
 	assert_true(w.ticks[0] > 4 * w.ticks[11]);
 }
 
+/* How long it takes until the fourth offer where all go to somebody who has the processor for longer than who waits for us needs it. */
+static uint64_t until_fourth(void)
+{
+	struct whiles w = { .count = 4 };
+
+	offers.us = 1000;
+	watch(&w);
+	return w.ticks[3];
+}
+
+/* Those have the processors, and spin for each other as we do. */
+static void in_a_crowd_it_is_offered_soon(void **state)
+{
+	uint64_t usual = until_fourth(), crowded;
+
+	hd_node_crowd(pair.a.node, CPU_SETSIZE);
+	crowded = until_fourth();
+	hd_node_crowd(pair.a.node, -CPU_SETSIZE);
+	assert_true(crowded * 8 < usual);
+}
+
+static void who_greets_offers_soon(void **state)
+{
+	uint64_t usual = until_fourth(), meets = UINT64_MAX;
+
+	/* the second that it is for may be over too soon */
+	for (int i = 0; i < TRIES && meets * 8 >= usual; i++) {
+		hd_node_meets(pair.a.node);
+		meets = until_fourth();
+	}
+	assert_true(meets * 8 < usual);
+}
+
+static void a_greeting_is_one_and_a_link_makes_a_crowd(void **state)
+{
+	assert_int_equal(hd_core(pair.a.node)->crowd, 0);
+	assert_int_equal(hd_core(pair.a.node)->meets_until, 0);
+	side_post(&pair.a, in, sizeof(in), 7, 0, NULL, NULL);
+	answer();
+	pair_next(&pair, &pair.a);
+	assert_int_equal(hd_core(pair.a.node)->crowd, 1);
+	assert_true(hd_core(pair.a.node)->meets_until);
+	side_close(&pair.b);
+	while (hd_core(pair.a.node)->crowd)
+		side_poll(&pair.a);
+	side_open(&pair.b);
+}
+
+/* To itself it is no other. */
+static void who_sends_to_itself_is_no_crowd(void **state)
+{
+	struct sockaddr_storage name;
+	struct hd_dest *self;
+
+	assert_int_equal(hd_ep_name(pair.a.ep, AF_UNSPEC, &name), 0);
+	assert_int_equal(hd_dest_get(pair.a.node, (void *)&name, &self), 0);
+	side_post(&pair.a, in, sizeof(in), 7, 0, NULL, NULL);
+	while (hd_send(pair.a.ep, self, word, sizeof(word), 7, 0, NULL, TAGGED(HD_SEND_INJECT)) == -EAGAIN)
+		side_poll(&pair.a);
+	pair_next(&pair, &pair.a);
+	assert_int_equal(hd_core(pair.a.node)->crowd, 0);
+	hd_dest_put(self);
+}
+
 /* ---- two processes with one processor ---------------------------------------------------------------------------------------- */
 
 #define TRIPS 50   /* less than anybody else has of the processor at a time */
@@ -262,6 +326,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(who_is_alone_offers_seldom, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(share_is_left_to_the_kernel, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(who_is_answered_offers_at_once, open_pair, close_pair),
+		cmocka_unit_test_setup_teardown(in_a_crowd_it_is_offered_soon, open_pair, close_pair),
+		cmocka_unit_test_setup_teardown(who_greets_offers_soon, open_pair, close_pair),
+		cmocka_unit_test_setup_teardown(a_greeting_is_one_and_a_link_makes_a_crowd, open_pair,
+						close_pair),
+		cmocka_unit_test_setup_teardown(who_sends_to_itself_is_no_crowd, open_pair, close_pair),
 		cmocka_unit_test(two_ends_share_a_processor),
 	};
 

@@ -409,12 +409,22 @@ static void phases_init(struct hd_node *node)
 	hd_core(node)->awaiting_count = 0;
 }
 
+static int processors(void)
+{
+	cpu_set_t own;
+
+	if (sched_getaffinity(0, sizeof(own), &own) < 0)
+		return CPU_SETSIZE; /* more than one can tell */
+	return CPU_COUNT(&own);
+}
+
 void hd_core_init(struct hd_node *node, const struct hd_node_attr *attr, const struct hd_turn_ops *ops)
 {
 	struct hd_core *core = hd_core(node);
 
 	core->attr = *attr;
 	core->turn_ops = ops;
+	core->processors = processors();
 	phases_init(node);
 	hd_biased_init(&core->gate.lock);
 	hd_auto_init(node);

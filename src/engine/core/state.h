@@ -93,6 +93,9 @@ struct hd_core {
 	/* turns of progress made by the program: written with the lock, by plain stores */
 	_Atomic uint64_t epoch;
 	/* the rest */
+	uint64_t meets_until; /* hd_ticks(): hd_node_meets */
+	int crowd;	      /* hd_node_crowd */
+	int processors;	      /* that this process may run on, as it was when the node was made */
 	struct hd_node_attr attr;
 	struct hd_port *ports[HD_MAX_PORTS];
 	int port_count;

@@ -129,6 +129,7 @@ void hd_link_up(struct hd_link *link)
 	hd_event("%s link to %s: up", link->port->transport->name,
 		 hd_addr_text((void *)&link->where, text, sizeof(text)));
 	hd_count(link->node, HD_COUNT_LINKS);
+	hd_node_meets(link->node);
 	link->shake.up = true;
 	caller_greets(&link->shake);
 }
@@ -527,6 +528,7 @@ int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	struct hd_hello h;
 	const char *fault;
 
+	hd_node_meets(link->node);
 	if (link->peer)
 		return hd_link_broken(link, "a greeting in the middle of the conversation");
 	if (pkt->kind == HD_PKT_USE)

@@ -120,6 +120,7 @@ void hd_peer_drop(struct hd_peer *peer, int err)
 	struct hd_dest *d;
 
 	hd_timer_stop(node, &peer->silence);
+	hd_node_crowd(node, -peer->crowds);
 	hd_process_forget(peer);
 	ctl_drop(peer);
 	hd_owed_forget(peer);
@@ -372,6 +373,8 @@ void hd_peer_establish(struct hd_peer *peer, struct hd_link *link)
 	peer->link = link;
 	link->peer = peer;
 	peer->state = HD_PEER_LIVE;
+	peer->crowds = peer->is_local && hd_links(peer->node)->self != peer;
+	hd_node_crowd(peer->node, peer->crowds);
 	hd_event("peer " HD_PEER_ID ": live over %s", HD_PEER_ID_OF(peer), link->port->transport->name);
 	peer->eager_limit = link->eager_max < bytes ? link->eager_max : (uint32_t)bytes;
 	hd_peer_announce(peer, NULL);

@@ -119,6 +119,7 @@ struct hd_peer {
 	bool busy;	      /* in hd_core.pushing */
 	bool initiator : 1;   /* of `shaking` */
 	bool is_local : 1;
+	bool crowds : 1;    /* hd_node_crowd counts it */
 	bool is_sealed : 1; /* it has proved that it has the key of HEDDLE_KEY_FILE */
 	bool ended : 1;	    /* its process is dead, whoever has the sockets */
 	uint8_t addr_count;

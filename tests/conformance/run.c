@@ -35,7 +35,8 @@ struct run {
 	double end;
 };
 
-static void verdict(struct ct *ct, int kind, const char *fmt, va_list ap)
+static __attribute__((format(printf, 3, 0))) void verdict(struct ct *ct, int kind, const char *fmt,
+							  va_list ap)
 {
 	struct ct_verdict v = { .kind = kind };
 	int n = snprintf(v.text, sizeof(v.text), "rank %d: ", ct->rank);

@@ -67,7 +67,7 @@ struct peer {
 	uint64_t sent, received; /* completions */
 };
 
-static _Noreturn void die(int status, const char *fmt, ...)
+static _Noreturn __attribute__((format(printf, 2, 3))) void die(int status, const char *fmt, ...)
 {
 	va_list args;
 

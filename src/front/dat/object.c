@@ -5,7 +5,6 @@
 #include "front/dat/dat_front.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +34,7 @@ int hu_timeout_ms(DAT_TIMEOUT us)
 {
 	if (us == DAT_TIMEOUT_INFINITE)
 		return -1;
-	return us / 1000 + (us % 1000 != 0) > INT_MAX ? INT_MAX : (int)(us / 1000 + (us % 1000 != 0));
+	return (int)(us / 1000 + (us % 1000 != 0));
 }
 
 void *hu_begin(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub, DAT_RETURN *rc)

@@ -161,14 +161,14 @@ uint16_t hv_addr_lid(const struct hv_context *ctx, const struct sockaddr *addr)
 #define PRIVATE4_HOSTS 0x3ffffu
 #define SCOPE_LINK 2
 
-static bool verbs_addr_is_mapped(const union ibv_gid *gid)
+bool hv_gid_is_ipv4(const uint8_t raw[16])
 {
-	return !memcmp(gid->raw, mapped, sizeof(mapped));
+	return !memcmp(raw, mapped, sizeof(mapped));
 }
 
 bool hv_gid_is_multicast(const union ibv_gid *gid)
 {
-	return gid->raw[0] == 0xff || (verbs_addr_is_mapped(gid) && (gid->raw[12] & 0xf0) == 0xe0);
+	return gid->raw[0] == 0xff || (hv_gid_is_ipv4(gid->raw) && (gid->raw[12] & 0xf0) == 0xe0);
 }
 
 /* FNV-1a */
@@ -186,7 +186,7 @@ static void addr_group6(const union ibv_gid *gid, uint64_t hash, struct in6_addr
 	const uint8_t head[8] = { 0xff, 0x18, [6] = 'H', 'D' };
 	uint64_t tail = htobe64(hash);
 
-	if ((gid->raw[1] & 0xf) > SCOPE_LINK && !verbs_addr_is_mapped(gid)) {
+	if ((gid->raw[1] & 0xf) > SCOPE_LINK && !hv_gid_is_ipv4(gid->raw)) {
 		memcpy(out, gid->raw, 16);
 		return;
 	}
@@ -206,7 +206,7 @@ bool hv_addr_group(const union ibv_gid *gid, int family, struct sockaddr_storage
 	((struct sockaddr_in *)(void *)out)->sin_port = htons((uint16_t)hd_config_count(HD_SET_GROUP_PORT));
 	if (family == AF_INET6)
 		addr_group6(gid, hash, &((struct sockaddr_in6 *)(void *)out)->sin6_addr);
-	else if (verbs_addr_is_mapped(gid))
+	else if (hv_gid_is_ipv4(gid->raw))
 		set_ip(out, (uint32_t)be64toh(gid->global.interface_id));
 	else
 		set_ip(out, PRIVATE4 | (uint32_t)(hash & PRIVATE4_HOSTS));

@@ -78,18 +78,14 @@ int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *att
 	return attr->dlid || attr->is_global ? 0 : EINVAL;
 }
 
-static bool ah_is_mapped(const union ibv_gid *gid)
-{
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
-}
-
 uint64_t hv_datagram_word(const struct hv_context *ctx, const struct ibv_ah_attr *attr)
 {
 	bool ipv6;
 
 	if (!attr->is_global)
 		return 0;
-	ipv6 = ctx->device->index == HV_ETHERNET && !ah_is_mapped(&ctx->port.gids[attr->grh.sgid_index].gid);
+	ipv6 = ctx->device->index == HV_ETHERNET &&
+	       !hv_gid_is_ipv4(ctx->port.gids[attr->grh.sgid_index].gid.raw);
 	return (uint64_t)(attr->grh.traffic_class | attr->grh.hop_limit << 8 | 1u << 16 | (uint32_t)ipv6 << 17)
 	       << HD_SENDER_WORD;
 }
@@ -181,13 +177,13 @@ bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void 
 	struct ipv4 ip = { .version = 0x45, .tos = class_of(grh), .ttl = grh->hop_limit, .protocol = 17 };
 	char *to = at;
 
-	if (ctx->device->index != HV_ETHERNET || !ah_is_mapped(&grh->sgid) ||
-	    (!ah_is_mapped(&grh->dgid) && hv_gid_is_multicast(&grh->dgid))) {
+	if (ctx->device->index != HV_ETHERNET || !hv_gid_is_ipv4(grh->sgid.raw) ||
+	    (!hv_gid_is_ipv4(grh->dgid.raw) && hv_gid_is_multicast(&grh->dgid))) {
 		memcpy(to, grh, sizeof(*grh));
 		return false;
 	}
 	memcpy(ip.from, grh->sgid.raw + 12, 4);
-	if (ah_is_mapped(&grh->dgid))
+	if (hv_gid_is_ipv4(grh->dgid.raw))
 		memcpy(ip.to, grh->dgid.raw + 12, 4);
 	ip.check = checksum(&ip);
 	memset(to, 0, HV_GRH - sizeof(ip));
@@ -200,10 +196,9 @@ void hv_grh_ipv6(const struct hv_context *ctx, const struct hd_sender *from, str
 	unsigned theirs = 0;
 	int ours = 0;
 
-	while (theirs < from->addr_count &&
-	       IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)from->addrs[theirs]))
+	while (theirs < from->addr_count && hv_gid_is_ipv4(from->addrs[theirs]))
 		theirs++;
-	while (ours < ctx->port.gid_count && ah_is_mapped(&ctx->port.gids[ours].gid))
+	while (ours < ctx->port.gid_count && hv_gid_is_ipv4(ctx->port.gids[ours].gid.raw))
 		ours++;
 	if (theirs == from->addr_count || ours == ctx->port.gid_count)
 		return;

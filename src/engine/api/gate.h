@@ -53,14 +53,14 @@ static inline bool hd_node_enter(struct hd_node *node)
 }
 
 /*
- * hd_node_rest: a poll of the program's, which is over, has found nothing. Offers the processor to others where that has been so for a while
- * (core/offer.c). Without the lock; any thread.
+ * hd_node_rest: a poll of the program's, which is over, has found nothing. Where that has been so for a while (hd_node_idle, core/offer.c), it sees to
+ * the thread's other nodes and offers the processor to other threads. Without the lock; any thread.
  */
-void hd_node_offer(struct hd_node *node);
+void hd_node_idle(struct hd_node *node);
 static inline void hd_node_rest(struct hd_node *node)
 {
 	if (__builtin_expect(atomic_load_explicit(&hd_gate_of(node)->idle, memory_order_relaxed), 0))
-		hd_node_offer(node);
+		hd_node_idle(node);
 }
 
 #endif

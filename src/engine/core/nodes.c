@@ -84,7 +84,7 @@ int hd_nodes_help(const struct hd_node *own)
 	LIST_FOREACH(core, &hd_all_nodes, all)
 		if (core != hd_core(own) && core->gate.locked && !core->gate.dead &&
 		    atomic_load_explicit(&core->poller, memory_order_relaxed) == self)
-			n += node_help((struct hd_node *)core);
+			n += node_help(hd_core_node(core));
 	hd_nodes_release();
 	return n;
 }

@@ -127,19 +127,10 @@ static uint32_t stretched(uint32_t us, uint32_t by, uint32_t most)
 	return us * by < most ? us * by : most;
 }
 
-void hd_node_offer(struct hd_node *node)
+static void processor_offer(struct habit *h, uint64_t begin)
 {
-	struct habit *h = &habit;
-	uint64_t us = hd_ticks_per_us(), begin = hd_ticks(), took;
+	uint64_t us = hd_ticks_per_us(), took;
 
-	atomic_store_explicit(&hd_gate_of(node)->idle, false, memory_order_relaxed);
-	if (h->help_us && begin >= h->help_due) {
-		if (others_helped(h, node))
-			return;
-		begin = hd_ticks();
-	}
-	if (!h->after_us || begin < h->due) /* it is another thread that nothing has come for */
-		return;
 	sched_yield();
 	took = hd_ticks() - begin;
 	if (took > HD_ANSWER_US * us)
@@ -150,4 +141,20 @@ void hd_node_offer(struct hd_node *node)
 		h->after_us =
 			stretched(h->after_us, 2, ALONE_US); /* or the kernel had it that we go on for once */
 	h->due = begin + took + h->after_us * us;
+}
+
+/* Due, or not: it may be another thread that nothing has come for. */
+void hd_node_idle(struct hd_node *node)
+{
+	struct habit *h = &habit;
+	uint64_t now = hd_ticks();
+
+	atomic_store_explicit(&hd_gate_of(node)->idle, false, memory_order_relaxed);
+	if (h->help_us && now >= h->help_due) {
+		if (others_helped(h, node))
+			return;
+		now = hd_ticks();
+	}
+	if (h->after_us && now >= h->due)
+		processor_offer(h, now);
 }

@@ -126,10 +126,15 @@ struct hd_core {
 /* hd_node_of: the node whose room has this member in its state. */
 #define hd_node_of(ptr, state, member) ((struct hd_node *)hd_container(ptr, state, member))
 
-/* hd_core: of this node. Of one that is const it is to be read alone, as what the others give is. */
+/* hd_core: of this node. Of one that is const it is to be read alone, as what the others give is. hd_core_node: the node that it is the first of. */
 static inline struct hd_core *hd_core(const struct hd_node *node)
 {
 	return (struct hd_core *)node;
+}
+
+static inline struct hd_node *hd_core_node(struct hd_core *core)
+{
+	return (struct hd_node *)core;
 }
 
 /* hd_count: one more of these, with the lock. */

@@ -48,7 +48,7 @@ static void process_forked(void)
 
 	LIST_FOREACH(core, &hd_all_nodes, all)
 		for (size_t i = 0; i < sizeof(forked) / sizeof(forked[0]); i++)
-			forked[i]((struct hd_node *)core);
+			forked[i](hd_core_node(core));
 	hd_nodes_forked();
 }
 
@@ -130,7 +130,7 @@ static void __attribute__((destructor)) process_ends(void)
 	if (!hd_nodes_try())
 		return;
 	LIST_FOREACH(core, &hd_all_nodes, all) {
-		struct hd_node *node = (struct hd_node *)core;
+		struct hd_node *node = hd_core_node(core);
 
 		hd_auto_leave(node);
 		if (!hd_core(node)->gate.dead && !hd_core(node)->closing) {

@@ -17,6 +17,8 @@ enum hd_access { /* of a memory region */
 	HD_ACCESS_REMOTE_FETCH = 1 << 5,  /* and may answer with what it held */
 	HD_ACCESS_BIND = 1 << 6,	  /* windows may be bound to it */
 	HD_ACCESS_REMOTE_FLUSH = 1 << 7,  /* hd_flush */
+	HD_ACCESS_REMOTE = HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_ATOMIC |
+			   HD_ACCESS_REMOTE_FETCH | HD_ACCESS_REMOTE_FLUSH,
 };
 
 enum hd_mr_flag {

@@ -15,9 +15,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define REMOTE \
-	(HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_FETCH | HD_ACCESS_REMOTE_ATOMIC | \
-	 HD_ACCESS_REMOTE_FLUSH)
 #define DRAWS 4096 /* attempts at a key that is free: enough for one byte of them, nearly all in use */
 
 /* Keys are ours or our program's, no peer's, and found for each one-sided operation: one multiplication is enough. */
@@ -146,7 +143,7 @@ int hd_mr_open(struct hd_node *node, const struct hd_mr_attr *attr, struct hd_mr
 	} else {
 		rc = hd_mr_key_draw(node, attr->key_bytes, &key);
 	}
-	if (!rc && attr->access & REMOTE)
+	if (!rc && attr->access & HD_ACCESS_REMOTE)
 		rc = hd_auto_serve(node);
 	if (rc)
 		return rc;

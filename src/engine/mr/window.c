@@ -8,7 +8,6 @@
  * Its keys share all but the last byte, which is the program's to choose; so no region gets a key with these upper bytes.
  */
 #include "engine/mr/window.h"
-#include "base/clock.h"
 #include "engine/mr/shown.h"
 
 #include <errno.h>
@@ -16,9 +15,6 @@
 
 #define KEYS HD_WINDOW_KEYS /* of a window */
 #define DRAWS 4096	    /* attempts at so many that are free */
-#define REMOTE \
-	(HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_FETCH | HD_ACCESS_REMOTE_ATOMIC | \
-	 HD_ACCESS_REMOTE_FLUSH)
 
 /* ---- keys ---------------------------------------------------------------------------------------------------------------- */
 
@@ -145,24 +141,22 @@ bool hd_mr_has_windows(const struct hd_mr *mr)
 	return false;
 }
 
-int hd_windows_leave(struct hd_mr *region)
+/* There are none any more, or the next one is bound. */
+static bool windows_have_left(struct hd_mr *region)
 {
 	struct hd_window *w;
-	uint64_t end = 0;
 
-	/* the list is looked at anew whenever the lock has been away */
-	for (int round = 0; (w = LIST_FIRST(&region->windows)); round++) {
-		if (w->bound)
-			return -EBUSY;
-		if (hd_window_free(w))
-			continue;
-		if (!end)
-			end = hd_now_ns() + HD_MR_SETTLE_NS;
-		else if (hd_now_ns() > end)
-			return -EBUSY;
-		hd_mr_stand_back(region->node, round);
-	}
-	return 0;
+	while ((w = LIST_FIRST(&region->windows)) && !w->bound)
+		if (!hd_window_free(w))
+			return false;
+	return true;
+}
+
+int hd_windows_leave(struct hd_mr *region)
+{
+	int rc = hd_mr_await(region, windows_have_left);
+
+	return rc < 0 || LIST_EMPTY(&region->windows) ? rc : -EBUSY;
 }
 
 /* ---- taking back --------------------------------------------------------------------------------------------------------- */
@@ -222,7 +216,7 @@ static int window_attach(struct hd_ep *ep, struct hd_window *w, struct hd_mr *re
 	if (b->to_nothing)
 		return 0;
 	mr->iov[0] = *where;
-	mr->access = b->access & REMOTE;
+	mr->access = b->access & HD_ACCESS_REMOTE;
 	mr->base = b->from_zero ? 0 : b->addr;
 	mr->ep = w->single ? ep : NULL;
 	w->region = region;

@@ -113,7 +113,7 @@ static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 	if (!may_leave(p, hd_units(op->t.len), op->flags))
 		return -EBUSY;
 	if (op->t.len > p->life.dest->peer->eager_limit) {
-		if (op->flags & HD_SEND_INJECT && !op->copy && (rc = hd_op_copy(op)) < 0)
+		if ((rc = hd_op_take_over(op)) < 0)
 			return hd_op_not_now(op, rc);
 		return hd_message_start(op);
 	}
@@ -402,8 +402,7 @@ int hd_sq_post(struct hd_op *op)
 	s = hd_sq_append(p, &what);
 	hd_ack_want(p);
 	hd_sq_push(p);
-	if (s->op == op && s->state == HD_WQE_WAITS && op->flags & HD_SEND_INJECT && !op->copy &&
-	    hd_op_copy(op) < 0) {
+	if (s->op == op && s->state == HD_WQE_WAITS && hd_op_take_over(op) < 0) {
 		p->life.sq.tail--;
 		hd_op_free(op);
 		return -EAGAIN;

@@ -37,10 +37,8 @@ int hd_op_start(struct hd_op *op)
 int hd_op_later(struct hd_op *op)
 {
 	struct hd_dest *dest = op->dest;
-	int rc = 0;
+	int rc = hd_op_take_over(op);
 
-	if (op->flags & HD_SEND_INJECT)
-		rc = hd_op_copy(op);
 	if (!rc && dest->state == HD_DEST_IDLE)
 		rc = hd_dest_connect(dest);
 	if (rc < 0) {

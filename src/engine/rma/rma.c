@@ -152,7 +152,7 @@ static int start_long(struct hd_op *op, struct hd_peer *peer)
 	size_t n = list_fill(&list, hd_op_rma(op));
 	int rc;
 
-	if (op->flags & HD_SEND_INJECT && !op->copy && (rc = hd_op_copy(op)) < 0)
+	if ((rc = hd_op_take_over(op)) < 0)
 		return hd_op_not_now(op, rc);
 	if (!hd_credit_enough(peer, HD_UNITS_RMA))
 		return -EAGAIN;

@@ -441,7 +441,7 @@ int hd_direct_push(struct hd_peer *peer)
 /* It cannot end in the call: keep it. Its buffer may have been promised back. */
 static int direct_keep(struct hd_op *op)
 {
-	int rc = op->flags & HD_SEND_INJECT && !op->copy ? hd_op_copy(op) : 0;
+	int rc = hd_op_take_over(op);
 
 	if (rc < 0) {
 		if (!op->t.at && rc != -EFAULT)

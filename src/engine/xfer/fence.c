@@ -76,7 +76,7 @@ int hd_fence_pass(struct hd_op *op)
 	}
 	if (!hd_ep_order_make(op->t.ep))
 		return -ENOMEM;
-	rc = op->flags & HD_SEND_INJECT && !op->copy ? hd_op_copy(op) : 0;
+	rc = hd_op_take_over(op);
 	if (rc < 0) {
 		op->fence_count = 0;
 		return rc == -EFAULT && !hd_op_gone(op) ? 1 : rc;

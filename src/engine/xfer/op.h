@@ -216,11 +216,16 @@ void hd_op_dequeue(struct hd_op *op);
 void hd_op_free(struct hd_op *op);
 
 /*
- * hd_op_copy: take the payload over, so that the caller's buffer is free: inject while nothing can be sent. 0, -ENOMEM, or -EFAULT: it is not
- * there. hd_op_not_now: one that is in no list could not start for want of memory or room, or (rc -EFAULT) because its own memory is gone. It
+ * hd_op_copy: copy the payload, so that the caller's buffer is free. 0, -ENOMEM, or -EFAULT: it is not there. hd_op_take_over: where HD_SEND_INJECT has
+ * promised so, and once; it cannot leave now. hd_op_not_now: one that is in no list could not start for want of memory or room, or (rc -EFAULT) because its own memory is gone. It
  * ends with that, and the answer is 0; else it is rc.
  */
 int hd_op_copy(struct hd_op *op);
+static inline int hd_op_take_over(struct hd_op *op)
+{
+	return op->flags & HD_SEND_INJECT && !op->copy ? hd_op_copy(op) : 0;
+}
+
 int hd_op_gone(struct hd_op *op);
 static inline int hd_op_not_now(struct hd_op *op, int rc)
 {

@@ -370,6 +370,17 @@ void hd_sq_flush(struct hd_qp *p, const struct hd_wqe *what)
 		hd_sq_drop(p, HD_S_CANCELLED);
 }
 
+/* It waits: what cannot be read fails in its order. */
+static int sq_take_over(struct hd_op *op)
+{
+	int rc = hd_op_take_over(op);
+
+	if (rc != -EFAULT)
+		return rc;
+	hd_sq_fail(op, HD_S_PROTECTION);
+	return 0;
+}
+
 int hd_sq_post(struct hd_op *op)
 {
 	struct hd_qp *p = op->t.ep->qp;
@@ -402,7 +413,7 @@ int hd_sq_post(struct hd_op *op)
 	s = hd_sq_append(p, &what);
 	hd_ack_want(p);
 	hd_sq_push(p);
-	if (s->op == op && s->state == HD_WQE_WAITS && hd_op_take_over(op) < 0) {
+	if (s->op == op && s->state == HD_WQE_WAITS && sq_take_over(op) < 0) {
 		p->life.sq.tail--;
 		hd_op_free(op);
 		return -EAGAIN;

@@ -111,6 +111,31 @@ static void sends_of_unreliable_ones(void **state)
 	sends(UC);
 }
 
+/* What its call is to have copied, as it waits behind a read: in its order, and not in the call's answer, which would be to try again. */
+static void an_injected_one_that_waits(void **state)
+{
+	EACH_TRANSPORT(name)
+	{
+		struct pair p;
+		struct hd_link *link = begins(&p, name, RC);
+
+		for (enum way how = UNMAPPED; how < READ_ALONE; how++) {
+			unsigned char *gone = vanishing(how, 24), big[1 << 16], there[1 << 16] = { 0 };
+			struct hd_mr *mr = qp_region(&p.b, there, sizeof(there), PD);
+
+			for (int i = 0; i < 2; i++)
+				qp_rma(&p.a, HD_RMA_READ, big, sizeof(big), hd_mr_key(mr), there, big, 0);
+			qp_send_as(&p.a, gone, 24, &ctx_a, HD_SEND_COMPLETE | HD_SEND_INJECT | HD_SEND_FENCE);
+			qp_expect(&p, &p.a, big, 0);
+			qp_expect(&p, &p.a, big, 0);
+			qp_expect(&p, &p.a, &ctx_a, HD_S_PROTECTION);
+			assert_int_equal(hd_mr_close(mr), 0);
+			goes_on(&p, link, RC, 24);
+		}
+		pair_close(&p);
+	}
+}
+
 static void receives(uint32_t policy)
 {
 	EACH_TRANSPORT(name)
@@ -313,6 +338,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sends_of_reliable_ones),
 		cmocka_unit_test(sends_of_unreliable_ones),
+		cmocka_unit_test(an_injected_one_that_waits),
 		cmocka_unit_test(receives_of_reliable_ones),
 		cmocka_unit_test(receives_of_unreliable_ones),
 		BOTH(writes_from_it),

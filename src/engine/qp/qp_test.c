@@ -333,6 +333,7 @@ static void offences(void **state)
 static void too_long(void **state)
 {
 	static const size_t lens[] = { 9, 20000, LONG };
+	struct hd_cqe e;
 	struct pair p;
 
 	EACH_TRANSPORT(t)
@@ -341,9 +342,10 @@ static void too_long(void **state)
 			qps_open(&p, t, RC);
 			qp_recv(&p.b, in, 8, in);
 			qp_recv(&p.b, in, 8, &in[1]);
-			qp_send(&p.a, out, lens[i], out);
+			qp_send_as(&p.a, out, lens[i], out, HD_SEND_COMPLETE | HD_SEND_IMM);
 			qp_send(&p.a, out, 1, &out[1]);
-			qp_expect(&p, &p.b, in, HD_S_LENGTH);
+			e = qp_expect(&p, &p.b, in, HD_S_LENGTH);
+			assert_true(e.flags & HD_C_IMM && e.imm == 0x1234); /* and nothing of its epoch */
 			qp_expect(&p, &p.b, &in[1], HD_S_CANCELLED);
 			qp_expect(&p, &p.a, out, HD_S_LENGTH);
 			qp_expect(&p, &p.a, &out[1], HD_S_CANCELLED);

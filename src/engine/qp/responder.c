@@ -274,13 +274,18 @@ static void into_headed(struct hd_qp *p, struct hd_recv *r, const struct hd_pkt 
 	hd_recv_free(p->ep->node, r);
 }
 
+static uint64_t imm_for(const struct hd_pkt *pkt)
+{
+	return pkt->qp.imm | (hd_unlikely(takes_back(pkt)) ? HD_IMM_TAKEN_BACK : 0);
+}
+
 /* The receive that a message would have got completes in error: for truncation, or `err`. */
 static void receive_fail(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len,
 			 enum hd_status status)
 {
 	struct hd_recv *r = receive_of(p);
 	const struct hd_received m = { .len = len,
-				       .imm = pkt->imm,
+				       .imm = imm_for(pkt),
 				       .src = src,
 				       .flags = pkt->flags & HD_SEND_WIRE & ~HD_SEND_TAGGED,
 				       .status = status };
@@ -309,11 +314,6 @@ static enum hd_status misfit(struct hd_qp *p, uint32_t src, const struct hd_pkt 
 	if (p->ep->policy & HD_EP_STRICT)
 		hd_qp_fail_soon(p, status);
 	return status;
-}
-
-static uint64_t imm_for(const struct hd_pkt *pkt)
-{
-	return pkt->qp.imm | (hd_unlikely(takes_back(pkt)) ? HD_IMM_TAKEN_BACK : 0);
 }
 
 /* The memory of its receive is gone, which has told of it: as where the region of one is (misfit). */

@@ -24,11 +24,12 @@ void hd_names_fini(struct hd_node *node)
 /* 0 is no generation: others take it for an endpoint that they know nothing of. */
 void hd_ep_gen_take(struct hd_ep *ep)
 {
-	uint32_t *gens = &hd_names(ep->node)->ep_gens[ep->index];
+	uint32_t *gen = &hd_names(ep->node)->ep_gens[ep->index];
 
-	if (!(uint16_t)++ * gens)
-		++*gens;
-	ep->gen = (uint16_t)*gens;
+	*gen += 1;
+	if (!(uint16_t)*gen)
+		*gen += 1;
+	ep->gen = (uint16_t)*gen;
 }
 
 static int ep_table_grow(struct hd_node *node)

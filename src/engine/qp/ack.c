@@ -64,9 +64,9 @@ static bool is_listed(const struct hd_qp *p)
 	return p->life.ack.pending == HD_ACK_PENDING || p->life.ack.pending == HD_ACK_PENDING_SILENT;
 }
 
-static void set_wanted(struct hd_node *node, bool heeds)
+static void set_wanted(struct hd_node *node, bool wanted)
 {
-	atomic_store_explicit(&hd_core(node)->page->sleep_heeds, heeds, memory_order_relaxed);
+	atomic_store_explicit(&hd_core(node)->page->sleep_heeds, wanted, memory_order_relaxed);
 }
 
 /* While others sleep this comes before the message does: who takes that in sees it. */
@@ -101,7 +101,7 @@ static bool ack_is_wanted(const struct hd_qp *p)
 	    p->life.sq.next - p->life.sq.head > SCANNED || p->life.sq.drain_all || hd_qp_is_draining(p))
 		return true;
 	for (uint32_t seq = p->life.sq.head; seq != p->life.sq.next; seq++) {
-		const struct hd_wqe *s = &p->wqes[seq & p->attr.mask];
+		const struct hd_wqe *s = hd_wqe_at(p, seq);
 
 		if (s->flags & COMPLETES || s->status)
 			return true;

@@ -29,7 +29,7 @@ static bool is_gone(enum hd_status status)
 }
 
 /* Those that were coming in complete with this error; HD_S_OK: not at all. */
-static void holdoff_end(struct hd_qp *p, enum hd_status status)
+static void held_complete(struct hd_qp *p, enum hd_status status)
 {
 	struct hd_held_off *held;
 
@@ -115,7 +115,7 @@ void hd_holdoff_end(struct hd_qp *p, enum hd_status status)
 	if (p->life.holdoff.state == HD_HOLDOFF_RUNS)
 		hd_timer_stop(p->ep->node, &p->life.holdoff.timer);
 	p->life.holdoff.state = HD_HOLDOFF_NONE;
-	holdoff_end(p, status);
+	held_complete(p, status);
 }
 
 uint32_t hd_holdoff_count(const struct hd_qp *p)

@@ -162,13 +162,10 @@ void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pk
 		  enum hd_status status)
 {
 	hd_resp_ack(p);
-	if (status == HD_S_RNR || status == HD_S_TIMEOUT) {
-		hd_resp_refuse(peer, pkt, units, status);
-		respq_break(p, peer, pkt->src);
-		return;
-	}
 	hd_resp_refuse(peer, pkt, units, status);
-	if (status == HD_S_LENGTH || status == HD_S_OPERATIONAL) /* the receive has told of it */
+	if (status == HD_S_RNR || status == HD_S_TIMEOUT)
+		respq_break(p, peer, pkt->src);
+	else if (status == HD_S_LENGTH || status == HD_S_OPERATIONAL) /* the receive has told of it */
 		hd_qp_fail_soon(p, status);
 	else
 		hd_qp_offended(p->ep, status);

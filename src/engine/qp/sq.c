@@ -24,10 +24,15 @@
 
 /* ---- starting ------------------------------------------------------------------------------------------------------------ */
 
+static bool is_fenced(const struct hd_qp *p, uint32_t flags)
+{
+	return flags & HD_SEND_FENCE && p->life.sq.reading;
+}
+
 static bool may_leave(const struct hd_qp *p, uint32_t units, uint32_t flags)
 {
 	return !p->life.sq.direct && (!p->life.sq.units || p->life.sq.units + units <= UNITS_MAX) &&
-	       !(flags & HD_SEND_FENCE && p->life.sq.reading);
+	       !is_fenced(p, flags);
 }
 
 /* An eager message, as the WQE `seq`. Negative: not now. In its callers, so that what it is about stays in registers. */
@@ -94,7 +99,7 @@ static int start_announced(struct hd_qp *p, struct hd_wqe *s, struct hd_op *op)
 {
 	int rc;
 
-	if (p->life.sq.direct || (op->flags & HD_SEND_FENCE && p->life.sq.reading))
+	if (p->life.sq.direct || is_fenced(p, op->flags))
 		return -EBUSY;
 	rc = hd_op_announce(op);
 	if (rc < 0)
@@ -168,7 +173,7 @@ static bool follows_write(struct hd_qp *p, uint32_t seq)
 
 static int start_other(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 {
-	if (p->life.sq.direct || (op->flags & HD_SEND_FENCE && p->life.sq.reading))
+	if (p->life.sq.direct || is_fenced(p, op->flags))
 		return -EBUSY;
 	if (p->life.sq.ordered)
 		hd_ack_look(p);
@@ -220,7 +225,7 @@ static int start_here(struct hd_qp *p, struct hd_wqe *s)
 	struct hd_op *op = s->op;
 	int rc;
 
-	if (p->life.sq.settles || (op->flags & HD_SEND_FENCE && p->life.sq.reading))
+	if (p->life.sq.settles || is_fenced(p, op->flags))
 		return -EBUSY;
 	rc = op->kind->here(op);
 	if (rc < 0) {

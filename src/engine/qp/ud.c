@@ -271,6 +271,7 @@ const struct hd_poster hd_ud_poster = { .send = ud_post, .room = ud_room, .post 
 static __attribute__((noinline)) int ud_send_slow(struct hd_ep *ep, struct hd_dest *dest,
 						  const struct hd_send_args *a)
 {
+	HD_TRACE_POST(ep->index, HD_TRACE_SEND, hd_iov_len(a->iov, a->count), a->ctx);
 	return ud_post(ep, dest, a);
 }
 
@@ -295,12 +296,12 @@ int hd_ud_send(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, 
 		iov = &none;
 		count = 1;
 	}
-	HD_TRACE_POST(ep->index, HD_TRACE_SEND, iov->iov_len, ctx);
 	if (hd_likely(count == 1) && hd_likely(ud_is_open(ep, peer, iov->iov_len, flags))) {
 		const struct hd_pkt pkt = ud_header(ep, dest, tag, imm, flags);
 		size_t len = iov->iov_len;
 
 		if (hd_likely(hd_link_send(peer->link, &pkt, iov->iov_base, len) >= 0)) {
+			HD_TRACE_POST(ep->index, HD_TRACE_SEND, len, ctx);
 			hd_credit_spend(peer, hd_units(len));
 			hd_traffic_out(&peer->traffic, len);
 			hd_sent_finish(ep, ctx, flags, len, tag);

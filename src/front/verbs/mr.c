@@ -299,14 +299,13 @@ int hv_ibv_dereg_mr(struct ibv_mr *public)
 	if (rc)
 		return rc;
 	rc = region_close(ctx, mr);
-	if (!rc && mr->users)
-		--*mr->users;
-	if (!rc)
+	if (!rc) {
+		if (mr->users)
+			--*mr->users;
 		ctx->objects--;
-	if (!rc)
 		last = hv_import_destroyed(ctx, &mr->import);
-	if (!rc)
 		hv_object_hide(mr);
+	}
 	hv_leave(ctx);
 	if (!rc && mr->map)
 		munmap(mr->map, mr->map_size);

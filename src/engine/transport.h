@@ -639,7 +639,7 @@ struct hd_node_page *hd_node_page(struct hd_node *node); /* our own page, writab
 int hd_node_page_fd(struct hd_node *node);		 /* its memfd, sealed; -1: the kernel gives none */
 int hd_node_wake_fd(struct hd_node *node); /* eventfd: one write wakes the node when its sleep_epoch is odd */
 
-/* hd_node_has_link: false: no link or connect in progress refers to this node id (used to throw strangers out early). */
+/* hd_node_knows: false: no link or connect in progress refers to this node id (used to throw strangers out early). */
 bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id);
 
 /* hd_allowed: may this remote address come here (HEDDLE_ALLOW)? Logs one line when not. */

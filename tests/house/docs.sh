@@ -8,6 +8,7 @@ cd "$(dirname "$0")/../.."
 # shellcheck source=tests/tap.sh
 . tests/tap.sh
 
+mapfile -t sources < <(find src preload compat -name '*.[ch]' -o -name '*.def')
 documents=(README.md CONTRIBUTING.md CHANGELOG.md docs/*.md bench/README.md tests/README.md)
 
 # The blocks of C in a document.
@@ -53,11 +54,20 @@ settings_lacking() {
 	done
 }
 
-# Names of functions, types and constants of ours that the sources do not know, or not as a beginning.
+# Functions, types and constants of ours in what is read.
+names_of_ours() {
+	grep -oE '\b(h[duv]_[a-z0-9_]+|H[DUV]_[A-Z0-9_]+)' | sort -u
+}
+
+without_comments() {
+	awk 'BEGIN { RS = "\\*/" } { sub(/\/\*.*/, " ") } 1' "$@"
+}
+
+# Names of ours in a document, or in sources and their comments, that the sources do not have beside their comments, or not as a beginning.
 missing_names() {
-	grep -ohE '\b(h[duv]_[a-z0-9_]+|H[DUV]_[A-Z0-9_]+)' "$1" | sort -u >"$tap_scratch/names"
+	cat "$@" | names_of_ours >"$tap_scratch/names"
 	[ -s "$tap_scratch/known" ] ||
-		grep -rohE '\b(h[duv]_[a-z0-9_]+|H[DUV]_[A-Z0-9_]+)' src | sort -u >"$tap_scratch/known"
+		without_comments "${sources[@]}" | names_of_ours >"$tap_scratch/known"
 	awk 'NR == FNR { known = known "\n" $0; next } !index(known, "\n" $0)' "$tap_scratch/known" "$tap_scratch/names"
 }
 
@@ -104,6 +114,7 @@ done
 for page in man/*.[1-9]; do
 	check "$page names only settings that there are" prints_nothing settings_lacking "$page"
 done
+check "comments name only what the sources have" prints_nothing missing_names "${sources[@]}"
 check "docs/files.md says where every source file belongs" prints_nothing files_lacking docs/files.md
 check_output "and docs/architecture.md leads there" '\]\(files\.md\)' cat docs/architecture.md
 check_output "docs/wire.md is of the present version" "^\| 4–5 \| .version. \| $(version_of HD_WIRE_VERSION src/engine/wire.h) \|" cat docs/wire.md
@@ -127,5 +138,7 @@ check_output "a link that leads nowhere is found" 'nothing.md$' missing_files "$
 check_output "a heading that is not there is found" '#nothing$' missing_headings "$tap_scratch/bad.md"
 check_output "a setting that there is not is found" '^HEDDLE_NOTHING$' settings_lacking "$tap_scratch/bad.md"
 check_output "a function that there is not is found" '^hd_nothing$' missing_names "$tap_scratch/bad.md"
+echo '/* As hd_nothing, in two lines: * hd_node_open */ /* hd_nought */ int hd_node_open;' >"$tap_scratch/bad.c"
+check_output "and in a comment" '^hd_nothing hd_nought $' eval "missing_names '$tap_scratch/bad.c' | tr '\n' ' '"
 check_output "a source file that is not named is found" '^src/base/log.c$' files_lacking "$tap_scratch/bad.md"
 finish

@@ -3,7 +3,7 @@
 /*
  * How operations end, and why queue pairs have failed: in completions, inside of the engine, and in FIN on the wire. Calls answer with negative
  * errnos, and connections, which are made by calls of the system, tell of them in their events; what has been posted ends in one of these.
- * Each front has a table of its own for what its programs are told: hv_wc_status, hd_fi_status, received_status and sent_status of dat/event.c.
+ * Each front has a way of its own to tell its programs: hv_wc_status, hd_fi_errno of hd_status_errno, received_status and sent_status of dat/event.c.
  */
 #ifndef HD_ENGINE_API_STATUS_H
 #define HD_ENGINE_API_STATUS_H

@@ -39,7 +39,7 @@ static int enter_table(struct hu_ep *ep)
 	return 0;
 }
 
-/* The engine tells of the pair itself: it has failed. What comes of the connection goes another way, hu_happened. */
+/* The engine tells of the pair itself: it has failed. What comes of the connection goes another way, hu_ep_happened. */
 static void ep_told(void *owner, uint32_t code, int err)
 {
 	struct hu_ep *ep = owner;

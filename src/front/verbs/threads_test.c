@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Several threads of a program on the same objects, as verbs permits it for all calls: posting, polling, sleeping, failing, destroying.
- * Two contexts in one process; through the public calls alone. Under the thread sanitizer this is where pair.c, line.c and arrive.c are
+ * Two contexts in one process; through the public calls alone. Under the thread sanitizer this is where qp.c, sq.c and responder.c of engine/qp are
  * looked at.
  */
 #include <infiniband/verbs.h>

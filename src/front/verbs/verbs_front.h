@@ -5,7 +5,7 @@
  * the other. Names: hv_ibv_open_device() is what ibv_open_device() does for a device of ours; entry.c decides whose it is.
  *
  * Errors are those of the manual pages: pointers come back NULL with errno set, integers as positive errnos, but where a page says
- * otherwise. Threads: every object may be used by any thread; all state is under the lock of the context's node (hv_lock), but what
+ * otherwise. Threads: every object may be used by any thread; all state is under the lock of the context's node (hv_enter), but what
  * says otherwise.
  */
 #ifndef HEDDLE_FRONT_VERBS_FRONT_H

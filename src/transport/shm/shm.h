@@ -144,13 +144,13 @@ struct hd_shm_link {
 	uint32_t idle;	  /* polls in a row that found nothing */
 	uint32_t place;	  /* in port->hot or port->cold */
 	uint32_t portion; /* packets delivered by one poll, at most */
-	bool attention;	  /* there is more to do than to look at the ring: hd_shm_attend */
+	bool attention;	  /* there is more to do than to look at the ring: link.c */
 
 	/* for every one-sided operation of ours, and the rest */
 	_Alignas(64) struct hd_shm_side *own, *other;
 	struct hd_node_page *page; /* the other node's, read-only */
 	enum hd_shm_state state;
-	bool reaches; /* it is live, and we can copy directly: hd_shm_direct_look */
+	bool reaches; /* it is live, and we can copy directly: hd_shm_may_look */
 	struct hd_shm_peer peer;
 	struct hd_shm_fence fence;
 	struct hd_shm_liveness liveness;

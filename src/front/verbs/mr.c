@@ -340,9 +340,12 @@ static int mr_replace(struct hv_context *ctx, struct hv_mr *mr, const struct wan
 		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	hd_mr_rename(region, mr->pub.rkey);
+	rc = hd_mr_rename(region, mr->pub.rkey);
 	region_take(mr, w, region);
-	return 0;
+	if (!rc)
+		return 0;
+	errno = -rc; /* without memory nobody finds it any more, and it can be deregistered */
+	return IBV_REREG_MR_ERR_CMD;
 }
 
 int hv_ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *addr, size_t length,

@@ -311,20 +311,19 @@ static bool is_ipv6(const union ibv_gid *gid)
 	return !IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw) && gid->global.interface_id;
 }
 
-/* A GID of the RoCE port that is no address of IPv4: both ends are on one host, and have the same. Answers its index. */
+/* The first GID of the port that is no address of IPv4: both ends are on one host, and have the same. Answers its index. */
 static int ipv6_gid(struct ct_ep *e, union ibv_gid *out)
 {
 	struct ibv_port_attr port;
 
 	VT_OK(e->ct, ibv_query_port(e->context, 1, &port));
-	if (port.link_layer == IBV_LINK_LAYER_ETHERNET)
-		for (int i = 0; i < port.gid_tbl_len; i++)
-			if (!ibv_query_gid(e->context, 1, i, out) && is_ipv6(out))
-				return i;
-	ct_unsupported(e->ct, "the device has no GID of IPv6");
+	for (int i = 0; i < port.gid_tbl_len; i++)
+		if (!ibv_query_gid(e->context, 1, i, out) && is_ipv6(out))
+			return i;
+	ct_unsupported(e->ct, "the device has no GID of IPv6: give the loopback ::1");
 }
 
-/* Who sends from a GID of IPv6 sends IPv6 (RoCE v2), though both hosts have IPv4: so says the header, and so is it answered. */
+/* Who sends from a GID of IPv6 sends IPv6 (RoCE v2), though both hosts have IPv4: so says the header, and so is it answered. InfiniBand's always is. */
 static void header_ipv6(struct ct *ct)
 {
 	const struct vt_want want = { .type = IBV_QPT_UD };

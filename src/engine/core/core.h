@@ -158,7 +158,7 @@ int hd_auto_poll(struct hd_node *node);
 void hd_offer_look(struct hd_node *node, uint64_t now);
 /*
  * hd_node_meets: a greeting has got on, and the other end is to take its next step: for a second the processor is offered soon, whatever earlier offers
- * have taught. hd_node_crowd: so many nodes of this host more, or fewer, have a link with this one: with more than there are processors it is so all the time. With the lock.
+ * have taught. hd_node_crowd: so many nodes of this host more, or fewer, have a link with this one: with as many as there are processors it is so all the time. With the lock.
  */
 void hd_node_meets(struct hd_node *node);
 void hd_node_crowd(struct hd_node *node, int by);

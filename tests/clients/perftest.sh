@@ -9,27 +9,6 @@
 . "$(dirname "$0")/verbs.sh"
 need ib_send_lat ss
 
-# table FILE LINES: so many lines of figures (a size, iterations, then numbers above zero), and no complaint. perftest measures the processor's clock anew
-# for each line; where others had the processor meanwhile it says that the measurements do not agree («Correlation coefficient»), and its figures are 0.
-table() {
-	awk -v lines="$2" '
-		$1 ~ /^[0-9]+$/ && $2 ~ /^[0-9]+$/ && NF >= 4 {
-			rows++
-			if ($NF + 0 <= 0 && clockless > 0) clockless--
-			else if ($NF + 0 <= 0) bad = bad " " $1
-			if ($2 + 0 <= 0 || (rows > 1 && $1 + 0 <= last + 0)) bad = bad " " $1
-			last = $1
-		}
-		/Correlation coefficient/ { clockless++ }
-		/[Cc]ouldn.t|[Ff]ailed|[Ee]rror|Completion with/ { complaint = $0 }
-		END {
-			if (complaint != "") print complaint
-			else if (rows != lines) print rows + 0 " lines of figures, not " lines
-			else if (bad != "") print "wrong lines:" bad
-			exit complaint != "" || rows != lines || bad != ""
-		}' "$1"
-}
-
 # lacking TRANSPORT MESSAGE program args…: both ends can be told at once that there is none of that here
 lacking() {
 	local t=$1
@@ -46,7 +25,7 @@ run() {
 	local t=$1 lines=$2 name why
 	name="${*:3} $t"
 	pair "$name" "$t" 400 "${@:3}" -F || return
-	if why=$(table "$scratch/log" "$lines"); then pass "$name"; else fail "$name" "$why"; fi
+	if why=$(figures "$scratch/log" "$lines"); then pass "$name"; else fail "$name" "$why"; fi
 }
 
 for t in "${transports[@]}"; do

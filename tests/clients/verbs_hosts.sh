@@ -8,6 +8,8 @@
 . "$(dirname "$0")/lib.sh" "$@"
 # shellcheck source=tests/clients/netns.sh
 . "$(dirname "$0")/netns.sh"
+# shellcheck source=tests/clients/verbs.sh
+. "$(dirname "$0")/verbs.sh"
 need ip ss ibv_rc_pingpong ib_send_lat qperf
 
 # at 0|1 SECONDS program…: runs it there; how: preload or drop-in
@@ -31,17 +33,28 @@ listens() {
 	return 1
 }
 
-# hosts PATTERN program args…: passes when the client prints that, and no complaint, and both end well
-hosts() {
-	local pattern=$1 name="${*:2} between hosts, $transport, $how" server status
-	shift
+# ends program args…: the client's output in $scratch/log, and the status of the end that ended badly
+ends() {
+	local server status
 	free_port
 	at 0 120 "$@" -p "$port_last" >"$scratch/server" 2>&1 &
 	server=$!
 	if listens $server && at 1 120 "$@" -p "$port_last" "${address[0]}" >"$scratch/log" 2>&1; then status=0; else status=$?; fi
-	wait $server || status=$?
-	[ $status -eq 0 ] && grep -qE "$pattern" "$scratch/log" && ! grep -qE 'invalid data|[Cc]ouldn.t|Completion with' "$scratch/log"
-	judge "$name" "status $status, or no figures"
+	wait $server || { status=$? && sed 's/^/server: /' "$scratch/server" >>"$scratch/log"; }
+	return $status
+}
+
+# pingpong PATTERN program args…: passes when the client prints that, and no complaint, and both end well
+pingpong() {
+	ends "${@:2}" && grep -qE "$1" "$scratch/log" && ! grep -qE 'invalid data|[Cc]ouldn.t|Completion with' "$scratch/log"
+	judge "${*:2} between hosts, $transport, $how" "it ended badly, or says something else"
+}
+
+# perftest LINES program args…
+perftest() {
+	local why=
+	ends "${@:2}" -F && why=$(figures "$scratch/log" "$1")
+	judge "${*:2} between hosts, $transport, $how" "${why:-it ended badly}"
 }
 
 # qperf's second argument is the server
@@ -64,38 +77,37 @@ if ! make 2>"$scratch/log"; then
 	skip "verbs between hosts" "namespaces cannot be made here: $(head -n 1 "$scratch/log")"
 	finish
 fi
-figures='^ *[0-9]+ +[0-9]+ +[0-9.]+'
 transport=tcp
-hosts 'iters in' ibv_rc_pingpong -c -e -n 200
-hosts "$figures" ib_write_bw -d heddle1 -x 0 -n 200
+pingpong 'iters in' ibv_rc_pingpong -c -e -n 200
+perftest 1 ib_write_bw -d heddle1 -x 0 -n 200
 if [ "$fast" = no ]; then
 	for kind in rc uc ud srq; do
-		hosts 'iters in' ibv_${kind}_pingpong -c -n 200
-		hosts 'iters in' ibv_${kind}_pingpong -e -n 200
+		pingpong 'iters in' ibv_${kind}_pingpong -c -n 200
+		pingpong 'iters in' ibv_${kind}_pingpong -e -n 200
 	done
-	hosts '^success$' ibv_xsrq_pingpong -n 200
-	hosts '^success$' ibv_xsrq_pingpong -o -e -n 200 -d heddle1 -g 0
-	hosts 'iters in' ibv_rc_pingpong -c -d heddle1 -g 0 -i 1 -n 200
+	pingpong '^success$' ibv_xsrq_pingpong -n 200
+	pingpong '^success$' ibv_xsrq_pingpong -o -e -n 200 -d heddle1 -g 0
+	pingpong 'iters in' ibv_rc_pingpong -c -d heddle1 -g 0 -i 1 -n 200
 	for program in ib_send_lat ib_send_bw ib_write_lat ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw; do
-		hosts "$figures" $program -n 200 -i 1
-		hosts "$figures" $program -n 200 -d heddle1 -x 0
+		perftest 1 $program -n 200 -i 1
+		perftest 1 $program -n 200 -d heddle1 -x 0
 	done
-	hosts "$figures" ib_send_bw -a -n 20
-	hosts "$figures" ib_write_bw -a -n 20
-	hosts "$figures" ib_read_bw -a -n 20
-	hosts "$figures" ib_send_bw -b -q 4 -n 200
-	hosts "$figures" ib_send_bw -c UC -n 200
-	hosts "$figures" ib_write_lat -c UC -n 200
-	hosts "$figures" ib_send_bw -c UD -n 200
-	hosts "$figures" ib_write_bw -c XRC -n 200
-	hosts "$figures" ib_send_lat -c XRC -e -n 200
-	hosts "$figures" ib_send_lat -c UD -n 200
-	hosts "$figures" ib_send_bw --use-srq -e -n 200
+	perftest 23 ib_send_bw -a -n 20
+	perftest 23 ib_write_bw -a -n 20
+	perftest 23 ib_read_bw -a -n 20
+	perftest 1 ib_send_bw -b -q 4 -n 200
+	perftest 1 ib_send_bw -c UC -n 200
+	perftest 1 ib_write_lat -c UC -n 200
+	perftest 1 ib_send_bw -c UD -n 200
+	perftest 1 ib_write_bw -c XRC -n 200
+	perftest 1 ib_send_lat -c XRC -e -n 200
+	perftest 1 ib_send_lat -c UD -n 200
+	perftest 1 ib_send_bw --use-srq -e -n 200
 	qperfs rc_lat rc_bw ud_lat rc_rdma_write_bw ver_rc_compare_swap ver_rc_fetch_add
 	transport=auto # left to itself it finds out that memory cannot be shared here
-	hosts 'iters in' ibv_rc_pingpong -c -n 200
-	hosts "$figures" ib_write_bw -n 200
+	pingpong 'iters in' ibv_rc_pingpong -c -n 200
+	perftest 1 ib_write_bw -n 200
 	transport=tcp how=drop-in
-	hosts 'iters in' ibv_rc_pingpong -c -n 200
+	pingpong 'iters in' ibv_rc_pingpong -c -n 200
 fi
 finish

@@ -118,10 +118,10 @@ static_assert(sizeof(struct hd_pkt_epoch) == 4, "an epoch is one word");
 
 /* What a datagram of a queue pair says for the global routing header in front of it. */
 struct hd_pkt_grh {
-	uint8_t zero;
+	uint8_t mark; /* the lower bits of the mark of the GID that was addressed */
 	uint8_t traffic_class;
 	uint8_t hop_limit; /* 0: not said */
-	uint8_t global;	   /* 1: the sender wants such a header */
+	uint8_t global; /* 1: the sender wants such a header; 2: its GID is of IPv6; the others are the upper bits of the mark, 0 in all: not said */
 };
 static_assert(sizeof(struct hd_pkt_grh) == 4, "what is said for a header is one word");
 

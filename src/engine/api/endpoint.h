@@ -122,7 +122,7 @@ struct hd_buffered_attr {
 };
 
 /* Whose message is being received. A datagram brings the upper bits of its tag along, from HD_SENDER_WORD on. */
-#define HD_SENDER_WORD 40
+#define HD_SENDER_WORD 32
 struct hd_sender {
 	uint32_t number;	     /* hd_ep_number; 0: not known */
 	const struct sockaddr *addr; /* where it is; the port means nothing. NULL: not known */

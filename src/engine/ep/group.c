@@ -182,7 +182,7 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 					      .flags = args->flags & CAST_FLAGS,
 					      .dst = hd_ep_number(ep),
 					      .src = ep->src,
-					      .op = ep->qp ? (uint32_t)(args->tag >> HD_SENDER_WORD) : 0,
+					      .op = ep->qp ? (uint32_t)(args->tag >> HD_SENDER_WORD) >> 8 : 0,
 					      .tag = group->word,
 					      .imm = args->imm } };
 
@@ -304,7 +304,7 @@ void hd_group_hold(struct hd_group *group, const struct hd_arrived *what)
 	const struct hd_sender from = { .number = what->head->pkt.dst & 0xffffff,
 					.addr = what->from,
 					.group = group->owner,
-					.word = what->head->pkt.op };
+					.word = what->head->pkt.op << 8 };
 	size_t skip = keys_len(what->head);
 
 	if (what->head->key == group->ep->key)

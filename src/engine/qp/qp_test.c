@@ -698,7 +698,7 @@ static uint32_t filled_for;
 static uint64_t fill_head(void *owner, const struct hd_sender *from, void *at)
 {
 	assert_true(from->addr && !from->group);
-	assert_int_equal(from->word, 0xabcdef);
+	assert_int_equal(from->word, 0x89abcdef);
 	filled_for = from->number;
 	memset(at, 'h', 40);
 	return 4711;
@@ -706,7 +706,7 @@ static uint64_t fill_head(void *owner, const struct hd_sender *from, void *at)
 
 static void datagram(struct pair *p, uint32_t qkey, size_t len)
 {
-	const uint64_t tag = UINT64_C(0xabcdef) << HD_SENDER_WORD | 3;
+	const uint64_t tag = UINT64_C(0x89abcdef) << HD_SENDER_WORD | 3;
 	const struct iovec iov = { out, len };
 
 	assert_int_equal(hd_ud_send(p->a.ep, p->a.to, &iov, 1, tag, (uint64_t)qkey << 32 | 55, out,

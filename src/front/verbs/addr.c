@@ -181,6 +181,11 @@ static uint64_t hash_of(const union ibv_gid *gid)
 	return hash;
 }
 
+uint16_t hv_gid_mark(const union ibv_gid *gid)
+{
+	return (uint16_t)(1 + hash_of(gid) % 0x3fff);
+}
+
 static void addr_group6(const union ibv_gid *gid, uint64_t hash, struct in6_addr *out)
 {
 	const uint8_t head[8] = { 0xff, 0x18, [6] = 'H', 'D' };

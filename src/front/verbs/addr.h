@@ -23,11 +23,12 @@ static inline bool hv_gid_is_of_link(const union ibv_gid *gid)
 
 /*
  * hv_gid_is_ipv4: a mapped address. hv_gid_is_multicast: ff00::/8, or an IPv4 multicast address. hv_addr_group: where the group is in this family, with its word
- * (hd_group_attr.word); false: nowhere. hv_addr_of_gid: the address of a port with this GID; port 0. -EINVAL.
+ * (hd_group_attr.word); false: nowhere. hv_gid_mark: 14 bits that tell it from a port's others, but for bad luck; never 0. hv_addr_of_gid: the address of a port with this GID; port 0. -EINVAL.
  */
 bool hv_gid_is_ipv4(const uint8_t raw[16]);
 bool hv_gid_is_multicast(const union ibv_gid *gid);
 bool hv_addr_group(const union ibv_gid *gid, int family, struct sockaddr_storage *out, uint64_t *word);
+uint16_t hv_gid_mark(const union ibv_gid *gid);
 int hv_addr_of_gid(const union ibv_gid *gid, struct sockaddr_storage *out);
 
 #endif

@@ -80,13 +80,15 @@ int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *att
 
 uint64_t hv_datagram_word(const struct hv_context *ctx, const struct ibv_ah_attr *attr)
 {
-	bool ipv6;
+	const struct ibv_global_route *to = &attr->grh;
+	uint32_t mark, ipv6;
 
 	if (!attr->is_global)
 		return 0;
-	ipv6 = ctx->device->index == HV_ETHERNET &&
-	       !hv_gid_is_ipv4(ctx->port.gids[attr->grh.sgid_index].gid.raw);
-	return (uint64_t)(attr->grh.traffic_class | attr->grh.hop_limit << 8 | 1u << 16 | (uint32_t)ipv6 << 17)
+	ipv6 = ctx->device->index == HV_ETHERNET && !hv_gid_is_ipv4(ctx->port.gids[to->sgid_index].gid.raw);
+	mark = hv_gid_mark(&to->dgid);
+	return (uint64_t)((mark & 0xff) | (uint32_t)to->traffic_class << 8 | (uint32_t)to->hop_limit << 16 |
+			  1u << 24 | ipv6 << 25 | mark >> 8 << 26)
 	       << HD_SENDER_WORD;
 }
 
@@ -191,19 +193,41 @@ bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void 
 	return true;
 }
 
-void hv_grh_ipv6(const struct hv_context *ctx, const struct hd_sender *from, struct ibv_grh *grh)
+/* Of this port's GIDs of a family the one with this mark, or the first. NULL: there is none. */
+static const union ibv_gid *gid_of_ours(const struct hv_context *ctx, bool ipv4, uint32_t mark)
 {
-	unsigned theirs = 0;
-	int ours = 0;
+	const struct hv_gid *gids = ctx->port.gids;
+	int count = ctx->port.gid_count;
 
-	while (theirs < from->addr_count && hv_gid_is_ipv4(from->addrs[theirs]))
-		theirs++;
-	while (ours < ctx->port.gid_count && hv_gid_is_ipv4(ctx->port.gids[ours].gid.raw))
-		ours++;
-	if (theirs == from->addr_count || ours == ctx->port.gid_count)
-		return;
-	memcpy(&grh->sgid, from->addrs[theirs], sizeof(grh->sgid));
-	grh->dgid = ctx->port.gids[ours].gid;
+	for (int i = 0; i < count; i++)
+		if (gids[i].mark == mark && hv_gid_is_ipv4(gids[i].gid.raw) == ipv4)
+			return &gids[i].gid;
+	for (int i = 0; i < count; i++)
+		if (hv_gid_is_ipv4(gids[i].gid.raw) == ipv4)
+			return &gids[i].gid;
+	return NULL;
+}
+
+/* Who has chosen a GID of IPv6 sends from one, though his link may be of IPv4. */
+static const void *ipv6_of_theirs(const struct hd_sender *from)
+{
+	for (unsigned i = 0; i < from->addr_count; i++)
+		if (!hv_gid_is_ipv4(from->addrs[i]))
+			return from->addrs[i];
+	return NULL;
+}
+
+void hv_grh_fill(const struct hv_context *ctx, const struct hd_sender *from, struct ibv_grh *grh)
+{
+	const void *theirs = HV_DATAGRAM_IPV6(from->word) ? ipv6_of_theirs(from) : NULL;
+	const union ibv_gid *ours =
+		gid_of_ours(ctx, ctx->device->index == HV_ETHERNET && !theirs, HV_DATAGRAM_MARK(from->word));
+
+	if (!ours)
+		ours = &ctx->port.gids[0].gid;
+	else if (theirs)
+		memcpy(&grh->sgid, theirs, sizeof(grh->sgid));
+	grh->dgid = *ours;
 }
 
 /* The other way: IPv4, where it is a header of that whose sum is right. */

@@ -52,8 +52,8 @@ static inline bool translate(const struct hv_context *ctx, const struct hd_cqe *
 	}
 	if (e->flags & HD_C_RECV)
 		poll_received(qp, e, wc);
-	else if ((int32_t)(hv_word_number(e->tag) - qp->polled) > 0)
-		qp->polled = hv_word_number(e->tag);
+	else if (hv_word_ahead(e->tag, qp->polled) > 0)
+		qp->polled += (uint32_t)hv_word_ahead(e->tag, qp->polled);
 	return true;
 }
 

@@ -115,6 +115,7 @@ static void add_gid(struct hv_port *port, const struct hd_own_address *a, const 
 	struct hv_gid *to = &port->gids[port->gid_count++];
 
 	to->gid = *gid;
+	to->mark = hv_gid_mark(gid);
 	to->type = type;
 	to->ifindex = a ? a->ifindex : 0;
 	to->is_loopback = a && a->is_loopback;

@@ -178,10 +178,8 @@ static uint64_t head_fill(void *owner, const struct hd_sender *from, void *at)
 	grh.next_hdr = ethernet ? 17 : 27;
 	if (from->group)
 		grh.dgid = *hv_mcast_gid(from->group);
-	else if (ctx->port.gid_count)
-		grh.dgid = ctx->port.gids[qp->attr.ah_attr.grh.sgid_index].gid;
-	if (hv_unlikely(HV_DATAGRAM_IPV6(from->word)) && !from->group)
-		hv_grh_ipv6(ctx, from, &grh);
+	else
+		hv_grh_fill(ctx, from, &grh);
 	if (hv_grh_write(ctx, &grh, at))
 		return word | HV_SL_ROCE_IPV4 << HV_FROM_SL;
 	return ethernet ? word | HV_SL_ROCE_IPV6 << HV_FROM_SL : word;

@@ -183,8 +183,8 @@ static inline int hv_ah_dest(struct hv_ah *ah, uint32_t qpn, struct hd_dest **ou
  */
 bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void *at);
 
-/* hv_grh_ipv6: addresses of IPv6, where both ends have one; else it leaves the header as it is. */
-void hv_grh_ipv6(const struct hv_context *ctx, const struct hd_sender *from, struct ibv_grh *grh);
+/* hv_grh_fill: both addresses of a header in front of what was sent to this port alone. */
+void hv_grh_fill(const struct hv_context *ctx, const struct hd_sender *from, struct ibv_grh *grh);
 
 /*
  * hd_cqe.tag of a datagram that was received, as hd_ep_attr.head_fill makes it: the number of its sender; the service level; whether
@@ -199,12 +199,13 @@ void hv_grh_ipv6(const struct hv_context *ctx, const struct hd_sender *from, str
 
 /*
  * What the header of a datagram says beside addresses is its sender's affair, and travels with it: hd_sender.word. hv_datagram_word: that of this
- * address vector, at its place in the tag.
+ * address vector, at its place in the tag: struct hd_pkt_grh. Its mark tells which of the other end's GIDs was addressed: hv_gid_mark.
  */
-#define HV_DATAGRAM_CLASS(word) ((uint8_t)(word))
-#define HV_DATAGRAM_HOPS(word) ((uint8_t)((word) >> 8))
-#define HV_DATAGRAM_GLOBAL(word) ((word) >> 16 & 1)
-#define HV_DATAGRAM_IPV6(word) ((word) >> 17 & 1) /* of a RoCE port: its sender has chosen a GID of IPv6 */
+#define HV_DATAGRAM_CLASS(word) ((uint8_t)((word) >> 8))
+#define HV_DATAGRAM_HOPS(word) ((uint8_t)((word) >> 16))
+#define HV_DATAGRAM_GLOBAL(word) ((word) >> 24 & 1)
+#define HV_DATAGRAM_IPV6(word) ((word) >> 25 & 1) /* of a RoCE port: its sender has chosen a GID of IPv6 */
+#define HV_DATAGRAM_MARK(word) ((word) >> 26 << 8 | ((word)&0xff))
 uint64_t hv_datagram_word(const struct hv_context *ctx, const struct ibv_ah_attr *attr);
 
 /* hv_ah_attr_check: 0 or a positive errno: could something be sent there from this context? */

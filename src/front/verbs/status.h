@@ -29,14 +29,17 @@ static inline enum ibv_wc_opcode hv_wc_opcode(uint32_t flags, uint64_t word)
 	return (enum ibv_wc_opcode)(word & 0xff);
 }
 
-/* hv_word: what a work request is known by: its number in its send queue, and its opcode. hv_word_number: the number. */
+/*
+ * hv_word: what a work request is known by: the lower 24 bits of its number in its send queue, and its opcode; what is above belongs to datagrams
+ * (HD_SENDER_WORD). hv_word_ahead: how far its number is beyond that one; they are less than 2^23 apart, as no queue holds more.
+ */
 static inline uint64_t hv_word(uint32_t number, uint8_t opcode)
 {
-	return (uint64_t)number << 8 | opcode;
+	return number << 8 | opcode;
 }
-static inline uint32_t hv_word_number(uint64_t word)
+static inline int32_t hv_word_ahead(uint64_t word, uint32_t number)
 {
-	return (uint32_t)(word >> 8);
+	return (int32_t)(((uint32_t)word & ~0xffu) - (number << 8)) >> 8;
 }
 
 #endif

@@ -59,7 +59,11 @@ static void opcodes(void **state)
 		uint64_t word = hv_word(UINT32_MAX - 3, (uint8_t)all[i]);
 
 		assert_int_equal(hv_wc_opcode(HD_C_SEND | HD_C_MSG, word), all[i]);
-		assert_int_equal(hv_word_number(word), UINT32_MAX - 3);
+		assert_int_equal(hv_word_ahead(word, UINT32_MAX - 3), 0);
+		assert_int_equal(hv_word_ahead(word, UINT32_MAX - 4), 1);
+		assert_int_equal(hv_word_ahead(word, 5), -9);
+		assert_int_equal(hv_word_ahead(word | UINT64_C(7) << 32, UINT32_MAX - (1 << 20)),
+				 (1 << 20) - 3);
 	}
 	assert_int_equal(hv_wc_opcode(HD_C_RECV | HD_C_MSG | HD_C_IMM, 0), IBV_WC_RECV);
 	assert_int_equal(hv_wc_opcode(HD_C_RECV | HD_C_RMA | HD_C_REMOTE | HD_C_WRITE | HD_C_IMM, 8),

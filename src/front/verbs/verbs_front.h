@@ -89,6 +89,7 @@ struct hv_gid {
 	union ibv_gid gid;
 	uint32_t type; /* enum ibv_gid_type */
 	uint32_t ifindex;
+	uint16_t mark;	  /* hv_gid_mark */
 	bool is_loopback; /* that interface is */
 	char interface[16];
 };

@@ -358,7 +358,39 @@ static void header_ipv6(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* The header names the GID that was addressed, of all that the port has: who answers the handle made of it does so from there. Both ends are on one host. */
+static void header_addressed(struct ct *ct)
+{
+	const struct vt_want want = { .type = IBV_QPT_UD };
+	struct ibv_port_attr port;
+	struct ct_ep e;
+
+	vt_start(ct, &e, &want);
+	VT_OK(ct, ibv_query_port(e.context, 1, &port));
+	for (int i = 0; i < port.gid_tbl_len; i++) {
+		struct ibv_ah_attr av = { .is_global = 1, .port_num = 1, .grh.sgid_index = (uint8_t)i };
+		union ibv_gid named;
+		struct ibv_wc wc;
+
+		VT_OK(ct, ibv_query_gid(e.context, 1, i, &av.grh.dgid));
+		if (!ct->rank) {
+			send_by(&e, &av);
+			continue;
+		}
+		vt_recv(&e, 0, 4096, 1);
+		ct_sync(ct, &e);
+		vt_done(&e, 1, &wc);
+		CT_TRUE(ct, wc.wc_flags & IBV_WC_GRH);
+		named = av.grh.dgid;
+		VT_OK(ct, ibv_init_ah_from_wc(e.context, 1, &wc, (struct ibv_grh *)e.buf, &av));
+		VT_OK(ct, ibv_query_gid(e.context, 1, av.grh.sgid_index, &av.grh.dgid));
+		CT_TRUE(ct, !memcmp(&named, &av.grh.dgid, sizeof(named)));
+	}
+	vt_finish(&e);
+}
+
 const struct ct_case vt_ud[] = { { "V3", "header-ipv6", { header_ipv6, header_ipv6 } },
+				 { "V3", "header-addressed", { header_addressed, header_addressed } },
 				 { "V3", "header-says", { header_says, header_says } },
 				 { "V6", "no-number", { no_number, no_number } },
 				 { "V3", "header", { header, header } },

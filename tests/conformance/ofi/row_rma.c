@@ -33,6 +33,18 @@ static void have_read(struct ct_ep *e, void *ctx)
 	CT_EQ(e->ct, c.flags & (FI_RMA | FI_WRITE | FI_READ | FI_RECV), FI_RMA | FI_READ);
 }
 
+/* One segment here, one there. */
+static struct fi_msg_rma target(const struct ct_ep *e, const struct iovec *iov,
+				const struct fi_rma_iov *there, void *ctx)
+{
+	return (struct fi_msg_rma){ .msg_iov = iov,
+				    .iov_count = 1,
+				    .addr = e->addr[1],
+				    .rma_iov = there,
+				    .rma_iov_count = 1,
+				    .context = ctx };
+}
+
 static const size_t lens[] = { 0, 1, 8, 13, 64, 1000, 4096, 5000, 16384, 65536, 100000, 300000, BIG - 64 };
 
 /* ---- the calls ------------------------------------------------------------------------------------------ */
@@ -139,12 +151,7 @@ static void inject(struct ct *ct)
 		size_t max = x.dom.info->tx_attr->inject_size;
 		struct iovec iov = { out, max };
 		struct fi_rma_iov there = { x.at.addr + max, max, x.at.key };
-		struct fi_msg_rma m = { .msg_iov = &iov,
-					.iov_count = 1,
-					.addr = x.e.addr[1],
-					.rma_iov = &there,
-					.rma_iov_count = 1,
-					.context = CTX(1) };
+		struct fi_msg_rma m = target(&x.e, &iov, &there, CTX(1));
 
 		if (!max || max > BIG / 4)
 			ct_unsupported(ct, "inject_size %zu", max);
@@ -234,12 +241,7 @@ static void completions(struct ct *ct)
 	if (!ct->rank) {
 		struct iovec iov;
 		struct fi_rma_iov there;
-		struct fi_msg_rma m = { .msg_iov = &iov,
-					.iov_count = 1,
-					.addr = x.e.addr[1],
-					.rma_iov = &there,
-					.rma_iov_count = 1,
-					.context = CTX(3) };
+		struct fi_msg_rma m = target(&x.e, &iov, &there, CTX(3));
 
 		/* nobody knows when these have ended, so they have memory of their own */
 		CT_POST(&x.e, fi_write(x.e.ep, untold, 8, NULL, x.e.addr[1], x.at.addr, x.at.key, CTX(1)));
@@ -348,17 +350,6 @@ static void send_after_write(struct ct *ct)
 	ct_take_back(&e, &r);
 }
 
-static struct fi_msg_rma target(const struct ct_ep *e, const struct iovec *iov,
-				const struct fi_rma_iov *there)
-{
-	return (struct fi_msg_rma){ .msg_iov = iov,
-				    .iov_count = 1,
-				    .addr = e->addr[1],
-				    .rma_iov = there,
-				    .rma_iov_count = 1,
-				    .context = CTX(2) };
-}
-
 /* M14: a fenced operation waits for all before it, of any kind. */
 static void fence(struct ct *ct)
 {
@@ -371,7 +362,7 @@ static void fence(struct ct *ct)
 	if (!ct->rank) {
 		struct iovec iov = { in, BIG };
 		struct fi_rma_iov there = { x.at.addr, BIG, x.at.key };
-		struct fi_msg_rma m = target(&x.e, &iov, &there);
+		struct fi_msg_rma m = target(&x.e, &iov, &there, CTX(2));
 		struct ct_comp c;
 		int i;
 
@@ -407,7 +398,7 @@ static void fence_and_messages(struct ct *ct)
 	if (!ct->rank) {
 		struct iovec iov = { out, BIG }, word = { text, 8 };
 		struct fi_rma_iov there = { x.at.addr, BIG, x.at.key };
-		struct fi_msg_rma m = target(&x.e, &iov, &there);
+		struct fi_msg_rma m = target(&x.e, &iov, &there, CTX(2));
 		struct fi_msg_tagged t = {
 			.msg_iov = &word, .iov_count = 1, .addr = x.e.addr[1], .tag = 2, .context = CTX(3)
 		};
@@ -584,12 +575,7 @@ static void bad_arguments(struct ct *ct)
 	if (!ct->rank) {
 		struct fi_rma_iov there[64] = { { x.at.addr, 64, x.at.key } };
 		struct iovec iov[64] = { { buf, 64 } };
-		struct fi_msg_rma m = { .msg_iov = iov,
-					.iov_count = 1,
-					.addr = x.e.addr[1],
-					.rma_iov = there,
-					.rma_iov_count = 1,
-					.context = CTX(3) };
+		struct fi_msg_rma m = target(&x.e, iov, there, CTX(3));
 		size_t iovs = x.dom.info->tx_attr->iov_limit, segs = x.dom.info->tx_attr->rma_iov_limit;
 
 		if (iovs < 64)
@@ -663,12 +649,7 @@ static void target_side_named(struct ct *ct)
 	} else if (!ct->rank) {
 		struct iovec iov = { buf, 64 };
 		struct fi_rma_iov there = { x.at.addr, 64, x.at.key };
-		struct fi_msg_rma m = { .msg_iov = &iov,
-					.iov_count = 1,
-					.addr = x.e.addr[1],
-					.rma_iov = &there,
-					.rma_iov_count = 1,
-					.context = CTX(1) };
+		struct fi_msg_rma m = target(&x.e, &iov, &there, CTX(1));
 
 		CT_POST(&x.e, fi_writemsg(x.e.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
 		wrote(&x.e, CTX(1));

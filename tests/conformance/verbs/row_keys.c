@@ -229,6 +229,46 @@ static void advised(struct ct *ct)
 	vt_close(&e);
 }
 
+/* One byte written to that place of the other rank's, by its region's key. */
+static void written_to(struct ct_ep *e, size_t at, char what, enum ibv_wc_status status)
+{
+	struct ibv_sge sge = vt_sge(e, 0, 1);
+	struct ibv_send_wr wr = vt_wr(e, IBV_WR_RDMA_WRITE, &sge, 1);
+
+	e->buf[0] = what;
+	wr.wr.rdma.remote_addr = e->peer[1].addr + at;
+	vt_post(e, &wr);
+	vt_status(e, 1, status);
+}
+
+/* A region that goes elsewhere keeps its keys: who knows them reaches the new place, and the old one no more. */
+static void elsewhere(struct ct *ct)
+{
+	const int how = IBV_REREG_MR_CHANGE_TRANSLATION;
+	struct ct_ep e;
+
+	vt_start(ct, &e, NULL);
+	if (!ct->rank)
+		written_to(&e, 4095, 'a', IBV_WC_SUCCESS);
+	ct_sync(ct, &e);
+	if (ct->rank)
+		VT_OK(ct, ibv_rereg_mr(e.mr, how, NULL, e.buf + 4096, 4096, 0));
+	ct_sync(ct, &e);
+	if (!ct->rank) {
+		written_to(&e, 4096, 'b', IBV_WC_SUCCESS);
+		written_to(&e, 8191, 'c', IBV_WC_SUCCESS);
+		written_to(&e, 4095, 'd', IBV_WC_REM_ACCESS_ERR);
+	}
+	ct_sync(ct, &e);
+	if (ct->rank) {
+		CT_EQ(ct, e.mr->rkey, e.me.rkey);
+		CT_EQ(ct, e.buf[4095], 'a');
+		CT_EQ(ct, e.buf[4096], 'b');
+		CT_EQ(ct, e.buf[8191], 'c');
+	}
+	vt_finish(&e);
+}
+
 const struct ct_case vt_keys[] = {
 	{ "V7", "recv-dereg", { received, received }, .arg = DEREG },
 	{ "V7", "recv-dereg-srq", { received, received }, .arg = DEREG | 8 },
@@ -239,6 +279,7 @@ const struct ct_case vt_keys[] = {
 	{ "V7", "recv-rereg-same", { received, received }, .arg = STILL_THERE },
 	{ "V7", "recv-rereg-same-srq", { received, received }, .arg = STILL_THERE | 8 },
 	{ "V7", "send-dereg", { sent, sent } },
+	{ "V7", "write-rereg-addr", { elsewhere, elsewhere } },
 	{ "V7", "own-regions", { each_its_own, each_its_own } },
 	{ "V7", "advised", { advised } },
 	{ NULL }

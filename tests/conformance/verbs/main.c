@@ -15,8 +15,8 @@ extern const struct ct_case vt_states[], vt_life[], vt_lists[], vt_opcodes[], vt
 	vt_import[], vt_path[], vt_domains[], vt_whole[], vt_limits[], vt_notices[], vt_gone[], vt_owner[],
 	vt_newer[], vt_flush[];
 extern const struct ct_case vt_cm_connect[], vt_cm_own[], vt_cm_part[], vt_cm_ids[], vt_cm_sync[], vt_cm_ud[],
-	vt_cm_many[], vt_cm_native[], vt_cm_types[], vt_rsocket[], vt_rs_options[], vt_rdgram[],
-	vt_cm_edges[], vt_cm_mcast[], vt_cm_link[];
+	vt_cm_many[], vt_cm_native[], vt_cm_types[], vt_rsocket[], vt_rs_options[], vt_rs_calls[],
+	vt_rdgram[], vt_cm_edges[], vt_cm_mcast[], vt_cm_link[];
 
 const struct ct_case *const ct_lists[] = {
 	vt_states,     vt_life,	    vt_lists,	 vt_opcodes,  vt_flags,	     vt_errors,	 vt_psn,
@@ -25,7 +25,8 @@ const struct ct_case *const ct_lists[] = {
 	vt_cm_connect, vt_cm_own,   vt_cm_part,	 vt_cm_ids,   vt_cm_sync,    vt_cm_ud,	 vt_cm_many,
 	vt_cm_native,  vt_xrc,	    vt_cm_types, vt_domains,  vt_whole,	     vt_limits,	 vt_notices,
 	vt_gone,       vt_cm_edges, vt_cm_link,	 vt_cm_mcast, vt_xrc_shared, vt_import,	 vt_rsocket,
-	vt_rs_options, vt_rdgram,   vt_path,	 vt_owner,    vt_newer,	     vt_flush,	 NULL
+	vt_rs_options, vt_rs_calls, vt_rdgram,	 vt_path,     vt_owner,	     vt_newer,	 vt_flush,
+	NULL
 };
 
 static void __attribute__((noreturn)) usage(void)

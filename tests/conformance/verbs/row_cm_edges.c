@@ -366,7 +366,23 @@ static void migration_waits(struct ct *ct)
 	cmt_close(&c);
 }
 
+/* The address of all is this host, as with connect(2). */
+static void any_destination(struct ct *ct)
+{
+	struct cmt c;
+
+	cmt_serve(ct, &c);
+	if (ct->rank)
+		cmt_any(c.family, cmt_port(&c.at), &c.at);
+	cmt_join(&c);
+	cmt_pass(&c);
+	ct_sync(ct, NULL);
+	cmt_close(&c);
+}
+
 const struct ct_case vt_cm_edges[] = { { "CM", "another-address", { another_address } },
+				       { "CM", "any-destination", CT_TWO(any_destination) },
+				       { "CM", "any-destination-ipv6", CT_TWO(any_destination), .arg = 6 },
 				       { "CM", "families", { families } },
 				       { "CM", "getaddrinfo-hints", { hints } },
 				       { "CM", "device-list", { device_list } },

@@ -160,6 +160,57 @@ static void insertsym(struct ct *ct)
 	done(&e);
 }
 
+/* The first host may be named; those after one without a number at its end cannot be. What is not inserted has no address. */
+static void insertsym_names(struct ct *ct)
+{
+	fi_addr_t addr[4];
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	alone(ct, &dom, &e, FI_AV_MAP);
+	CT_EQ(ct, fi_av_insertsym(e.av, "localhost", 2, "20000", 2, addr, 0, NULL), 2);
+	check_lookup(&e, addr[0], 0);
+	check_lookup(&e, addr[1], 1);
+	CT_TRUE(ct, addr[2] == FI_ADDR_NOTAVAIL && addr[3] == FI_ADDR_NOTAVAIL);
+	CT_TRUE(ct, fi_av_insertsym(e.av, "localhost", 1, "65535", 2, addr, 0, NULL) <= 0);
+	CT_TRUE(ct, fi_av_insertsym(e.av, "localhost", 1, "no-such-service", 1, addr, 0, NULL) <= 0);
+	CT_TRUE(ct, fi_av_insertsym(e.av, NULL, 1, "20000", 1, addr, 0, NULL) <= 0);
+	done(&e);
+}
+
+/* A carry goes on to the digits before it. */
+static void insertsym_ipv6(struct ct *ct)
+{
+	struct fi_av_attr attr = { .type = FI_AV_MAP };
+	struct sockaddr_in6 got;
+	struct fid_domain *six;
+	struct fi_info *info;
+	size_t len = sizeof(got);
+	fi_addr_t addr[4];
+	struct ct_dom dom;
+	struct fid_av *av;
+	char text[64];
+
+	ct_open(ct, &dom, NULL);
+	ip_only(ct, &dom);
+	info = fi_dupinfo(dom.info);
+	info->addr_format = FI_SOCKADDR_IN6;
+	free(info->src_addr);
+	info->src_addr = NULL;
+	info->src_addrlen = 0;
+	CT_OK(ct, fi_domain(dom.fabric, info, &six, NULL));
+	CT_OK(ct, fi_av_open(six, &attr, &av, NULL));
+	CT_EQ(ct, fi_av_insertsym(av, "fd00::1:ffff", 2, "20000", 2, addr, 0, NULL), 4);
+	CT_OK(ct, fi_av_lookup(av, addr[3], &got, &len));
+	CT_EQ(ct, len, sizeof(got));
+	CT_EQ(ct, ntohs(got.sin6_port), 20001);
+	CT_TRUE(ct, inet_ntop(AF_INET6, &got.sin6_addr, text, sizeof(text)) && !strcmp(text, "fd00::2:0"));
+	CT_OK(ct, fi_close(&av->fid));
+	CT_OK(ct, fi_close(&six->fid));
+	fi_freeinfo(info);
+	ct_close(&dom);
+}
+
 /* Buffers too small for the answer: what fits is given, and the length that is needed. */
 static void lookup_short(struct ct *ct)
 {
@@ -407,6 +458,8 @@ const struct ct_case ct_av[] = { { "AV", "insert-map", { insert }, .arg = FI_AV_
 				 { "AV", "insert-bad", { insert_bad } },
 				 { "AV", "insertsvc", { insertsvc } },
 				 { "AV", "insertsym", { insertsym } },
+				 { "AV", "insertsym-names", { insertsym_names } },
+				 { "AV", "insertsym-ipv6", { insertsym_ipv6 } },
 				 { "AV", "lookup-short", { lookup_short } },
 				 { "AV", "straddr", { straddr } },
 				 { "AV", "remove-map", { removal }, .arg = FI_AV_MAP },

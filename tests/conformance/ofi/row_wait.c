@@ -151,15 +151,32 @@ static void set_wakes(struct ct *ct)
 	many_close(&m);
 }
 
-/* The same with the set's descriptor, after fi_trywait. */
+/* fi_poll(3), FI_WAIT_POLLFD: as many descriptors as there are, or how many they would be. */
+static struct pollfd polled(struct ct *ct, struct fid_wait *set)
+{
+	struct fi_wait_pollfd told = { .nfds = 0 };
+	struct pollfd p = { .fd = -1 };
+
+	CT_EQ(ct, fi_control(&set->fid, FI_GETWAIT, &told), -FI_ETOOSMALL);
+	CT_EQ(ct, told.nfds, 1);
+	told.fd = &p;
+	CT_OK(ct, fi_control(&set->fid, FI_GETWAIT, &told));
+	CT_EQ(ct, told.nfds, 1);
+	CT_TRUE(ct, p.fd >= 0 && p.events & POLLIN);
+	return p;
+}
+
+/* The same with the set's descriptor, after fi_trywait. arg: the wait object. */
 static void set_descriptor(struct ct *ct)
 {
 	struct many m = { 0 };
 	struct pollfd p = { .fd = -1, .events = POLLIN };
 	char buf;
 
-	many_open(ct, &m, FI_WAIT_FD);
-	if (ct->rank)
+	many_open(ct, &m, (enum fi_wait_obj)ct->cs->arg);
+	if (ct->rank && ct->cs->arg == FI_WAIT_POLLFD)
+		p = polled(ct, m.set);
+	else if (ct->rank)
 		CT_OK(ct, fi_control(&m.set->fid, FI_GETWAIT, &p.fd));
 	for (int i = 0; i < ROUNDS; i++) {
 		double end = ct_deadline(ct);
@@ -402,7 +419,8 @@ const struct ct_case ct_wait[] = {
 	{ "WAIT", "set-unspec", CT_TWO(set_wakes), .arg = FI_WAIT_UNSPEC, .slow = true },
 	{ "WAIT", "set-fd", CT_TWO(set_wakes), .arg = FI_WAIT_FD, .slow = true },
 	{ "WAIT", "set-yield", CT_TWO(set_wakes), .arg = FI_WAIT_YIELD, .slow = true },
-	{ "WAIT", "set-descriptor", CT_TWO(set_descriptor) },
+	{ "WAIT", "set-descriptor", CT_TWO(set_descriptor), .arg = FI_WAIT_FD },
+	{ "WAIT", "set-descriptors", CT_TWO(set_descriptor), .arg = FI_WAIT_POLLFD },
 	{ "WAIT", "set-events", { set_events } },
 	{ "WAIT", "mutex-cond", CT_TWO(mutex_cond) },
 	{ "WAIT", "counter-descriptor", { counter_descriptor } },

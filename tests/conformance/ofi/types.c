@@ -59,6 +59,7 @@ static const struct {
 	{ FI_EP_MSG, "WAIT", "set-fd", "its ranks have different numbers of endpoints" },
 	{ FI_EP_MSG, "WAIT", "set-yield", "its ranks have different numbers of endpoints" },
 	{ FI_EP_MSG, "WAIT", "set-descriptor", "its ranks have different numbers of endpoints" },
+	{ FI_EP_MSG, "WAIT", "set-descriptors", "its ranks have different numbers of endpoints" },
 	{ FI_EP_MSG, "RMA", "rma-counters-of-both-sides",
 	  "it closes one by one what the harness has opened" },
 	{ FI_EP_MSG, "RMA", "rma-counters-without-rma-event",

@@ -333,10 +333,83 @@ static void extended(struct ct *ct)
 	vt_finish(&e);
 }
 
+/* A datagram tells as much of its sender as ibv_poll_cq does; what is no matter of these devices is 0. */
+static void extended_datagram(struct ct *ct)
+{
+	const struct vt_want want = { .type = IBV_QPT_UD };
+	struct ibv_cq_init_attr_ex attr = { .cqe = 64,
+					    .wc_flags = IBV_CREATE_CQ_SUP_WC_FLAGS & ~(uint64_t)(STAMPS) };
+	struct ibv_poll_cq_attr poll = { 0 };
+	struct ibv_ah_attr av;
+	struct ibv_cq_ex *cq;
+	double end;
+	struct ct_ep e;
+
+	vt_open(ct, &e, &want);
+	VT_OK(ct, ibv_destroy_qp(e.qp));
+	VT_OK(ct, ibv_destroy_cq(e.cq));
+	cq = ibv_create_cq_ex(e.context, &attr);
+	CT_TRUE(ct, cq);
+	e.cq = e.rcq = ibv_cq_ex_to_cq(cq);
+	e.qp = vt_qp(&e);
+	e.me.qpn = e.qp->qp_num;
+	vt_exchange(&e);
+	vt_connect(&e, e.qp, &e.peer[!ct->rank]);
+	av = vt_av(&e, &e.peer[!ct->rank]);
+	e.ah = ibv_create_ah(e.pd, &av);
+	CT_TRUE(ct, e.ah);
+	if (ct->rank) {
+		vt_recv(&e, 0, 4096, 1);
+		ct_sync(ct, NULL);
+	} else {
+		ct_sync(ct, NULL);
+		vt_send(&e, 0, 64, 2);
+	}
+	for (end = ct_deadline(ct); ibv_start_poll(cq, &poll) == ENOENT;)
+		ct_late(ct, end, "a completion");
+	CT_EQ(ct, cq->status, IBV_WC_SUCCESS);
+	CT_EQ(ct, ibv_wc_read_vendor_err(cq), 0);
+	if (ct->rank) {
+		CT_EQ(ct, ibv_wc_read_src_qp(cq), e.peer[0].qpn);
+		CT_EQ(ct, ibv_wc_read_slid(cq), e.peer[0].lid);
+		CT_EQ(ct, ibv_wc_read_byte_len(cq), 104);
+		CT_EQ(ct, ibv_wc_read_dlid_path_bits(cq), 0);
+		if (e.me.lid) /* over Ethernet drivers tell there what kind of header came */
+			CT_EQ(ct, ibv_wc_read_sl(cq), 0);
+		CT_EQ(ct, ibv_wc_read_cvlan(cq) | ibv_wc_read_flow_tag(cq), 0);
+	}
+	ibv_end_poll(cq);
+	vt_finish(&e);
+}
+
+/* What the devices do not have refuses its list, and nothing of the list is posted. */
+static void segmented(struct ct *ct)
+{
+	const struct vt_want want = { .send_ops = IBV_QP_EX_WITH_SEND };
+	struct ibv_qp_ex *qp;
+	struct ct_ep e;
+
+	vt_open(ct, &e, &want);
+	vt_connect(&e, e.qp, &e.me);
+	vt_recv(&e, 0, 64, 1);
+	qp = ibv_qp_to_qp_ex(e.qp);
+	CT_TRUE(ct, qp);
+	ibv_wr_start(qp);
+	qp->wr_id = 2;
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(qp);
+	ibv_wr_set_sge(qp, e.mr->lkey, (uintptr_t)e.buf + 4096, 8);
+	ibv_wr_send_tso(qp, e.buf, 8, 8);
+	CT_EQ(ct, ibv_wr_complete(qp), EOPNOTSUPP);
+	vt_quiet(&e, 20, "of a list that was refused");
+	vt_close(&e);
+}
+
 const struct ct_case vt_builders[] = {
 	{ "WR", "builders", { builders, builders } },
 	{ "WR", "inline-flag", { inline_flag, inline_flag } },
 	{ "WR", "wrong", { wrong, wrong } },
+	{ "WR", "segmentation", { segmented } },
 	{ "WR", "atomic-write", { atomic_write, atomic_write } },
 	{ "WR", "atomic-write-on-demand", { atomic_write_on_demand, atomic_write_on_demand } },
 	{ "WR", "atomic-write-short", { atomic_write_wrong, atomic_write_wrong }, .arg = IBV_WC_LOC_LEN_ERR },
@@ -349,6 +422,7 @@ const struct ct_case vt_builders[] = {
 	  { atomic_write_wrong, atomic_write_wrong },
 	  .arg = IBV_WC_REM_ACCESS_ERR },
 	{ "CQ", "extended", { extended, extended } },
+	{ "CQ", "extended-datagram", { extended_datagram, extended_datagram } },
 	{ "CQ", "extended-timestamps", { extended, extended }, .arg = 1 },
 	{ NULL }
 };

@@ -3,7 +3,11 @@
 /* D6: errors at the call, with nothing posted. */
 #include "dt.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 struct post { /* a way to name local segments */
 	struct dt *d;
@@ -158,6 +162,76 @@ static void freed(struct ct *ct)
 	dt_pair_close(&p);
 }
 
+/* Memory that nobody may touch any more while a region has it: what is to be sent of it, or written to it, fails here, and nothing comes of it there. */
+static void gone(struct ct *ct)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), len = 16 * page;
+	bool reads = ct->cs->arg;
+	DAT_REGION_DESCRIPTION place;
+	DAT_RMR_TRIPLET from;
+	DAT_LMR_TRIPLET seg;
+	DAT_LMR_HANDLE lmr;
+	struct dt_pair p;
+
+	dt_pair_open(ct, &p, NULL);
+	place.for_va = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CT_TRUE(ct, place.for_va != MAP_FAILED);
+	DT_OK(ct, dat_lmr_create(p.a.ia, DAT_MEM_TYPE_VIRTUAL, place, len, p.a.pz, DT_PRIVILEGES,
+				 DAT_VA_TYPE_VA, &lmr, &seg.lmr_context, NULL, NULL, NULL));
+	seg.virtual_address = (uintptr_t)place.for_va;
+	seg.segment_length = len;
+	from = (DAT_RMR_TRIPLET){ (uintptr_t)p.b.buf, len, p.b.remote };
+	dt_recv(&p.b, p.b.ep, 0, len, 1);
+	CT_TRUE(ct,
+		!mprotect(place.for_va, len, PROT_NONE)); /* unmapped, the place may be somebody's again */
+	if (reads)
+		DT_OK(ct, dat_ep_post_rdma_read(p.a.ep, 1, &seg, dt_cookie(2), &from, 0));
+	else
+		DT_OK(ct, dat_ep_post_send(p.a.ep, 1, &seg, dt_cookie(2), 0));
+	dt_dto(&p.a, p.a.request, p.a.ep, 2, DAT_DTO_ERR_LOCAL_PROTECTION);
+	dt_dto(&p.b, p.b.recv, p.b.ep, 1, DAT_DTO_ERR_FLUSHED);
+	dt_pair_ended(&p);
+	DT_OK(ct, dat_lmr_free(lmr));
+	munmap(place.for_va, len);
+	dt_pair_close(&p);
+}
+
+/* dat_ep_connect(3): addresses that are nobody's, or of no kind that there is; the endpoint stays as it is. */
+static void addresses(struct ct *ct)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET }, group = any, all = any;
+	struct sockaddr_in6 any6 = { .sin6_family = AF_INET6 }, group6 = any6;
+	struct sockaddr_in other = { .sin_family = AF_UNIX };
+	const struct {
+		void *to;
+		DAT_RETURN_SUBTYPE why;
+	} wrong[] = {
+		{ NULL, DAT_INVALID_ADDRESS_MALFORMED },      { &any, DAT_INVALID_ADDRESS_MALFORMED },
+		{ &any6, DAT_INVALID_ADDRESS_MALFORMED },     { &group, DAT_INVALID_ADDRESS_UNSUPPORTED },
+		{ &group6, DAT_INVALID_ADDRESS_UNSUPPORTED }, { &all, DAT_INVALID_ADDRESS_UNSUPPORTED },
+		{ &other, DAT_INVALID_ADDRESS_UNSUPPORTED }
+	};
+	struct dt d;
+
+	inet_pton(AF_INET, "224.0.0.1", &group.sin_addr);
+	inet_pton(AF_INET, "255.255.255.255", &all.sin_addr);
+	inet_pton(AF_INET6, "ff02::1", &group6.sin6_addr);
+	dt_open(ct, &d, NULL);
+	for (size_t i = 0; i < CT_COUNT(wrong); i++) {
+		DT_ERR(ct,
+		       dat_ep_connect(d.ep, wrong[i].to, 4000, DT_FOREVER, 0, NULL, DAT_QOS_BEST_EFFORT,
+				      DAT_CONNECT_DEFAULT_FLAG),
+		       DAT_INVALID_ADDRESS, wrong[i].why);
+		CT_EQ(ct, dt_state(&d, d.ep), DAT_EP_STATE_UNCONNECTED);
+	}
+	DT_TYPE(ct,
+		dat_ep_connect(d.ep, d.addr, 4000, DT_FOREVER, 0, NULL, DAT_QOS_BEST_EFFORT,
+			       DAT_CONNECT_MULTIPATH_REQUIRED_FLAG),
+		DAT_MODEL_NOT_SUPPORTED);
+	dt_quiet(&d, d.connect, 5, "calls that were refused");
+	dt_close(&d);
+}
+
 /* More than there is room for, and longer than the other side. */
 static void too_many(struct ct *ct)
 {
@@ -283,6 +357,9 @@ const struct ct_case dt_errors[] = {
 	{ "D6", "too many and too long", { too_many } },
 	{ "D6", "region freed", { freed } },
 	{ "D6", "region of an SRQ freed", { freed }, .arg = 1 },
+	{ "D6", "memory to be sent is gone", { gone } },
+	{ "D6", "memory to be read into is gone", { gone }, .arg = 1 },
+	{ "D6", "addresses", { addresses } },
 	{ "D6", "handles", { handles } },
 	{ "D6", "states", { states } },
 	{ NULL },

@@ -430,6 +430,43 @@ static void left_before(struct ct *ct)
 	party_close(&p);
 }
 
+/*
+ * Rank 0 leaves while its join waits for rank 1, and hears no more of it. Rank 1's join, which comes after that, does not wait for ever, whatever comes
+ * of it; and what both join then is a group.
+ */
+static void left_while_joining(struct ct *ct)
+{
+	const struct ct_want want = { 0 };
+	struct fi_eq_err_entry err;
+	double end = ct_deadline(ct);
+	uint32_t code;
+	struct party p;
+
+	party_open(ct, &p, 2, &want);
+	if (!ct->rank) {
+		party_call(&p, 0, NULL);
+		ct_idle(&p.e, 20);
+		party_leave(&p, 0);
+		ct_idle(&p.e, 20);
+		CT_TRUE(ct, !party_event(&p, &code, &err));
+	}
+	ct_sync(ct, &p.e);
+	if (ct->rank) {
+		party_call(&p, 0, NULL);
+		while (!party_event(&p, &code, &err)) {
+			ct_progress(&p.e);
+			ct_late(ct, end, "a join that somebody has left");
+		}
+		party_leave(&p, 0);
+	}
+	ct_sync(ct, &p.e);
+	party_join(&p, 1, NULL);
+	barrier_of(&p, 1);
+	party_leave(&p, 1);
+	CT_TRUE(ct, !party_event(&p, &code, &err));
+	party_close(&p);
+}
+
 /* The members do not mean the same: who gets less than it has asked for is told, as is who gets more. */
 static void counts_differ(struct ct *ct)
 {
@@ -578,6 +615,7 @@ const struct ct_case ct_coll_life[] = {
 	{ "COLL", "nothing-else", CT_THREE(nothing_else) },
 	{ "COLL", "left-early", CT_THREE(left_early) },
 	{ "COLL", "left-before", CT_TWO(left_before) },
+	{ "COLL", "left-while-joining", CT_TWO(left_while_joining) },
 	{ "COLL", "counts-differ", CT_TWO(counts_differ) },
 	{ "COLL", "leave-at-once", CT_THREE(leave_at_once) },
 	{ "COLL", "killed-barrier", { survivor, victim, survivor, survivor }, 0, FI_BARRIER },

@@ -28,17 +28,6 @@ bool hd_guard_readable(const void *from, size_t n)
 	return true;
 }
 
-bool hd_guard_writable(void *to, size_t n)
-{
-	uint8_t *at = to, *end = at + n, byte;
-	bool is;
-
-	for (; at < end; at = next_page(at))
-		if (!hd_guard_load8(&byte, at) || !hd_guard_exchange8(at, &byte, byte, &is))
-			return false;
-	return true;
-}
-
 #ifdef HD_GUARD_ASAN
 #include <sanitizer/asan_interface.h>
 

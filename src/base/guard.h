@@ -148,8 +148,7 @@ HD_GUARD_ACCESS(16)
 HD_GUARD_ACCESS(32)
 HD_GUARD_ACCESS(64)
 
-/* hd_guard_readable, hd_guard_writable: could all of it be a moment ago? One byte of each page is, which keeps its value. */
+/* hd_guard_readable: could all of it be a moment ago? One byte of each page is. */
 bool hd_guard_readable(const void *from, size_t n);
-bool hd_guard_writable(void *to, size_t n);
 
 #endif

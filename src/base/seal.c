@@ -73,9 +73,7 @@ int hd_sealer_open(const uint8_t id[HD_SEAL_ID], const struct hd_seal_module **m
 		   struct hd_sealer **sealer)
 {
 	const char *path = hd_config_str(HD_SET_KEY_FILE), *why;
-	struct hd_sealer_attr attr = { .readable = hd_guard_readable,
-				       .writable = hd_guard_writable,
-				       .copy = hd_copy };
+	struct hd_sealer_attr attr = { .copy = hd_copy };
 	int rc;
 
 	*module = NULL;

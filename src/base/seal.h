@@ -18,7 +18,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#define HD_SEAL_VERSION 2
+#define HD_SEAL_VERSION 3
 #define HD_SEAL_HEAD 48 /* bytes of a sealed datagram in front of what it holds */
 #define HD_SEAL_MORE 64 /* that it is longer than that */
 #define HD_SEAL_KEY 32	/* bytes */
@@ -31,10 +31,8 @@ struct hd_seal_group;
 struct hd_sealer_attr {
 	uint8_t key[HD_SEAL_KEY];
 	uint8_t id[HD_SEAL_ID]; /* of the node: a caller says it with its first words, so that a node that hears itself notices */
-	/* of base/guard.h and base/copy.h, for payloads, whose memory may be gone */
-	bool (*readable)(const void *from, size_t n);
-	bool (*writable)(void *to, size_t n);
-	int (*copy)(void *to, const void *from, size_t n);
+	int (*copy)(void *to, const void *from,
+		    size_t n); /* hd_copy, for payloads, whose memory may be gone */
 	uint64_t records; /* after so many records of one key another one follows; 0: RFC 8446, 5.5 decides */
 };
 

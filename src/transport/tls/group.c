@@ -75,7 +75,7 @@ static EVP_CIPHER_CTX *wrap_cipher(const struct hd_sealer *sealer, const struct 
 	memcpy(what + sizeof(purpose) - 1, who, sizeof(*who));
 	static_assert(AES_KEY <= sizeof(key), "a key is cut off a longer one");
 	if (!ctx || !hd_tls_derive(sealer, what, sizeof(what), key) ||
-	    !EVP_CipherInit_ex(ctx, hd_tls_aes(sealer), NULL, key, NULL, seals)) {
+	    !EVP_CipherInit_ex(ctx, sealer->aes, NULL, key, NULL, seals)) {
 		EVP_CIPHER_CTX_free(ctx);
 		ctx = NULL;
 	}
@@ -107,7 +107,7 @@ struct hd_seal_group *hd_tls_group(struct hd_sealer *sealer, const void *name, s
 	g->sealer = sealer;
 	g->name_len = len;
 	memcpy(g->name, name, len);
-	memcpy(g->own.id, hd_tls_id(sealer), sizeof(g->own.id));
+	memcpy(g->own.id, sealer->identity + HD_TLS_IDENTITY_LEN, sizeof(g->own.id));
 	ERR_set_mark();
 	if (getrandom(g->own.salt, sizeof(g->own.salt), 0) == sizeof(g->own.salt))
 		g->ctx = wrap_cipher(sealer, &g->own, true);

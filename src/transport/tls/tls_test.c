@@ -40,11 +40,7 @@ struct scene {
 
 static void end_open(struct scene *s, int who, const uint8_t *key, int id, uint64_t records)
 {
-	struct hd_sealer_attr attr = { .id = { (uint8_t)id, 7 },
-				       .records = records,
-				       .readable = hd_guard_readable,
-				       .writable = hd_guard_writable,
-				       .copy = hd_copy };
+	struct hd_sealer_attr attr = { .id = { (uint8_t)id, 7 }, .records = records, .copy = hd_copy };
 	int pair[2];
 
 	memcpy(attr.key, key, HD_SEAL_KEY);

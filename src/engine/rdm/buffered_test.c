@@ -201,6 +201,12 @@ static void order_is_kept_while_a_beginning_is_fetched(void **state)
 	free(out);
 }
 
+static int listen_for(struct pair *p, void *ctx)
+{
+	return hd_recv(p->b.ep, &(struct hd_recv_args){
+					.flags = HD_RECV_TAGGED | HD_RECV_BUFFERED, .tag = 7, .ctx = ctx });
+}
+
 static void tagged_ones_wait_for_their_tag(void **state)
 {
 	unsigned char *out = malloc(LONG), in[64];
@@ -216,11 +222,7 @@ static void tagged_ones_wait_for_their_tag(void **state)
 		pair_push(&p, &p.a, out, lens[i], 7, 0);
 		pair_settle(&p, 20);
 		assert_null(hd_cq_peek(p.b.cq));
-		assert_int_equal(hd_recv(p.b.ep,
-					 &(struct hd_recv_args){ .flags = HD_RECV_TAGGED | HD_RECV_BUFFERED,
-								 .tag = 7,
-								 .ctx = &p }),
-				 0);
+		assert_int_equal(listen_for(&p, &p), 0);
 		h = handed(&p, 0, &e);
 		assert_null(h->owner);
 		assert_ptr_equal(h->ctx, &p);
@@ -288,6 +290,42 @@ static void beginnings_wait_for_room(void **state)
 	free(out);
 }
 
+/*
+ * One whose beginning has not been fetched when its sender goes: as if it had not come, but where a receive has taken it by its tag, which fails. The
+ * first of the three takes the room that the others want.
+ */
+static void unfetched_ones_go_with_their_sender(void **state)
+{
+	unsigned char *out = calloc(1, LONG);
+	struct hd_cqe e;
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	{
+		buffered_open(&p, t);
+		say(&p, out, 1, 0, 0);
+		assert_int_equal(hd_handed_discard(p.b.ep, handed(&p, 0, &e)), 0);
+		assert_int_equal(listen_for(&p, &p), 0);
+		hd_links(p.b.node)->window_max = hd_links(p.b.node)->window_units + hd_units(MIN);
+		say(&p, out, LONG, 1, 0);
+		handed(&p, 1, &e);
+		say(&p, out, LONG, 2, 0);
+		pair_push(&p, &p.a, out, LONG, 7, TAGGED(0));
+		pair_settle(&p, 20);
+		assert_null(hd_cq_peek(p.b.cq));
+		side_close(&p.a);
+		side_open(&p.a); /* another node */
+		pair_settle(&p, 50);
+		assert_int_equal(hd_handed_discard(p.b.ep, e.ctx), 0);
+		e = pair_next(&p, &p.b);
+		assert_int_equal(e.err, HD_S_LOST);
+		assert_int_equal(e.len, 0);
+		assert_null(e.buf);
+		buffered_close(&p);
+	}
+	free(out);
+}
+
 /* Whole ones stay; of the others there is no more than what was told, and claiming says so. */
 static void what_remains_when_the_sender_has_gone(void **state)
 {
@@ -330,6 +368,7 @@ int main(void)
 		cmocka_unit_test(tagged_ones_wait_for_their_tag),
 		cmocka_unit_test(more_than_a_page_of_handles),
 		cmocka_unit_test(beginnings_wait_for_room),
+		cmocka_unit_test(unfetched_ones_go_with_their_sender),
 		cmocka_unit_test(what_remains_when_the_sender_has_gone),
 	};
 

@@ -32,6 +32,22 @@ spdx_missing() {
 	[ ! -s "$tap_scratch/spdx" ]
 }
 
+# A function fits on a screen, and a file is about one thing: of what is shipped, none is longer than this. Both braces of a function begin a line.
+too_long() {
+	tree_files | grep -E '^src/.*\.[ch]$' | grep -v '_test\.c$' | xargs awk '
+		function over() { if (lines > 700) print file ": " lines " lines, where 700 are the most" }
+		FNR == 1 { over(); file = FILENAME; begun = 0 }
+		{ lines = FNR }
+		/^\{/ { begun = FNR }
+		/^\}/ && begun {
+			if (FNR - begun > 51) print file ":" begun ": a function of " FNR - begun - 1 " lines, where 50 are the most"
+			begun = 0
+		}
+		END { over() }' >"$tap_scratch/long"
+	cat "$tap_scratch/long"
+	[ ! -s "$tap_scratch/long" ]
+}
+
 # A setting that nothing reads would be a promise that is not kept.
 is_read() {
 	grep -rqw "HD_SET_$1" src/engine src/transport src/front src/base/config.c src/base/seal.c
@@ -47,5 +63,6 @@ while read -r setting; do
 	check "something reads HEDDLE_$setting" is_read "$setting"
 done < <(sed -nE 's/^HD_SETTING\(([A-Z_]+),.*/\1/p' src/base/settings.def)
 check "every source file names its licence" spdx_missing
+check "no source file and no function is too long" too_long
 check "each fault of tests/mutants can be made" tests/mutants/run --check
 finish

@@ -444,7 +444,7 @@ bool hd_ep_is_named(const struct hd_ep *ep, const struct sockaddr *name)
 uint32_t hd_ep_tx_left(const struct hd_ep *ep)
 {
 	if (ep->qp && ep->qp->wqes)
-		return ep->qp->attr.max - (ep->qp->life.sq.tail - ep->qp->life.sq.head);
+		return hd_sq_left(ep->qp);
 	return (uint32_t)hd_minus(ep->tx->max, ep->tx->ops);
 }
 

@@ -21,7 +21,7 @@
 #define PADDED 256	  /* what somebody may add to a record: 5.2 */
 
 /* HKDF-Expand-Label with no context: 7.1. */
-static bool expand(const struct hd_tls_way *w, const char *label, uint8_t *out, size_t len)
+static bool expand_label(const struct hd_tls_way *w, const char *label, uint8_t *out, size_t len)
 {
 	int mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY;
 	EVP_KDF_CTX *ctx = EVP_KDF_CTX_new(w->sealer->kdf);
@@ -43,7 +43,7 @@ static bool expand(const struct hd_tls_way *w, const char *label, uint8_t *out, 
 static bool key_set(struct hd_tls_way *w)
 {
 	uint8_t key[16];
-	bool ok = expand(w, "key", key, sizeof(key)) && expand(w, "iv", w->iv, sizeof(w->iv)) &&
+	bool ok = expand_label(w, "key", key, sizeof(key)) && expand_label(w, "iv", w->iv, sizeof(w->iv)) &&
 		  EVP_CipherInit_ex(w->aes, w->sealer->aes, NULL, key, NULL, w->seals);
 
 	OPENSSL_cleanse(key, sizeof(key));
@@ -64,7 +64,7 @@ bool hd_tls_way_begin(struct hd_tls_way *w, const struct hd_sealer *sealer,
 bool hd_tls_way_renew(struct hd_tls_way *w)
 {
 	uint8_t next[HD_TLS_SECRET];
-	bool ok = expand(w, "traffic upd", next, sizeof(next));
+	bool ok = expand_label(w, "traffic upd", next, sizeof(next));
 
 	memcpy(w->secret, next, sizeof(next));
 	OPENSSL_cleanse(next, sizeof(next));

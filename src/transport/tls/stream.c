@@ -90,7 +90,7 @@ static int hear_control(struct hd_seal *s, uint8_t type, const uint8_t *said, si
 }
 
 /* Open the next record, when it is there whole. 1, 0, or a negative errno that ends the connection. */
-static int record_take(struct hd_seal *s)
+static int hear_record(struct hd_seal *s)
 {
 	struct hd_tls_buffer *b = &s->in;
 	uint8_t *record = b->at + b->head, type;
@@ -134,7 +134,7 @@ static bool has_plain(struct hd_seal *s)
 	int rc;
 
 	while (!s->plain_len && !s->err && !s->ended) {
-		rc = record_take(s);
+		rc = hear_record(s);
 		if (rc < 0)
 			s->err = rc;
 		else if (!rc && s->drained)

@@ -95,6 +95,7 @@ static int hear_record(struct hd_seal *s)
 	struct hd_tls_buffer *b = &s->in;
 	uint8_t *record = b->at + b->head, type;
 	ssize_t len = hd_tls_record_len(record, b->tail - b->head), said;
+	int rc;
 
 	if (len <= 0)
 		return (int)len;
@@ -102,11 +103,13 @@ static int hear_record(struct hd_seal *s)
 	if (said < 0)
 		return (int)said;
 	b->head += (size_t)len;
-	if (type != HD_TLS_DATA)
-		said = hear_control(s, type, record + HD_TLS_HEAD, (size_t)said);
-	else
-		s->plain = record + HD_TLS_HEAD, s->plain_len = (size_t)said;
-	return said < 0 ? (int)said : 1;
+	if (type != HD_TLS_DATA) {
+		rc = hear_control(s, type, record + HD_TLS_HEAD, (size_t)said);
+		return rc < 0 ? rc : 1;
+	}
+	s->plain = record + HD_TLS_HEAD;
+	s->plain_len = (size_t)said;
+	return 1;
 }
 
 /* Read what the socket has. No record stands whole in the buffer, so little has to move to its front. False: nothing came. */

@@ -86,10 +86,10 @@ bool hd_evq_has(struct hd_evq *evq);
 
 /*
  * hd_evq_wait: sleep until there is an event, or timeout_ms (negative: none) has passed: 0, -EAGAIN; -EINTR: a signal handler ran that
- * is not to restart calls. Makes progress in those nodes, really sleeps; no node's lock is held. A point of cancellation.
+ * is not to restart calls, or, with any_signal, any one. Makes progress in those nodes, really sleeps; no node's lock is held. A point of cancellation.
  * hd_evq_fd, hd_evq_arm: as hd_cq_fd and hd_cq_arm, without any lock.
  */
-int hd_evq_wait(struct hd_evq *evq, int timeout_ms);
+int hd_evq_wait(struct hd_evq *evq, int timeout_ms, bool any_signal);
 int hd_evq_fd(struct hd_evq *evq);
 int hd_evq_arm(struct hd_evq *evq);
 

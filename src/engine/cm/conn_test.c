@@ -154,7 +154,7 @@ static void alarms(void **state)
 	end_close_ep(&r.b);
 	assert_int_equal(next(&r, r.ea).code, HD_EV_ALARM);
 	settle(&r, 10);
-	assert_int_equal(hd_evq_wait(r.eb, 0), -EAGAIN);
+	assert_int_equal(hd_evq_wait(r.eb, 0, false), -EAGAIN);
 	rig_close(&r);
 }
 

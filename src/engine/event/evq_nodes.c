@@ -219,15 +219,16 @@ static void evq_nodes_wake_up(void *arg)
 }
 
 /* 0, -EINTR. */
-static int evq_nodes_block(struct hd_evq *evq, int ms, int cancel)
+static int evq_nodes_block(struct hd_evq *evq, struct hd_poll *on)
 {
 	struct pollfd p = { .fd = evq->epoll_fd, .events = POLLIN };
-	const struct hd_poll on = { .fds = &p, .count = 1, .ms = ms, .cancel = cancel };
 	int rc = 0;
 
+	on->fds = &p;
+	on->count = 1;
 	sleepers_add(evq, 1);
 	if (!each_node(evq, evq_nodes_settle) && !hd_evq_has(evq))
-		hd_sleep_on(&on, evq_nodes_wake_up, evq, &rc);
+		hd_sleep_on(on, evq_nodes_wake_up, evq, &rc);
 	evq_nodes_wake_up(evq);
 	return rc;
 }
@@ -239,35 +240,36 @@ static int left_ms(uint64_t end)
 	return now >= end ? 0 : (int)((end - now + HD_NS_PER_MS - 1) / HD_NS_PER_MS);
 }
 
-/* Until there is something: 0, -EAGAIN: it is time, -EINTR. end: 0 for never. cancel: as in struct hd_poll. */
-static int wait_until(struct hd_evq *evq, uint64_t end, int cancel)
+/* Until there is something: 0, -EAGAIN: it is time, -EINTR. end: 0 for never. on: how it sleeps, but for how long. */
+static int wait_until(struct hd_evq *evq, uint64_t end, struct hd_poll *on)
 {
 	int rc = 0;
 
 	while (!rc && !hd_evq_has(evq)) {
 		bool moved = each_node(evq, evq_nodes_look);
-		int ms = end ? left_ms(end) : -1;
 
+		on->ms = end ? left_ms(end) : -1;
 		if (hd_evq_has(evq))
 			break;
-		if (ms == 0)
+		if (on->ms == 0)
 			rc = -EAGAIN;
 		else if (moved)
 			sched_yield();
 		else
-			rc = evq_nodes_block(evq, ms, cancel);
+			rc = evq_nodes_block(evq, on);
 	}
 	return rc;
 }
 
-int hd_evq_wait(struct hd_evq *evq, int timeout_ms)
+int hd_evq_wait(struct hd_evq *evq, int timeout_ms, bool any_signal)
 {
 	uint64_t end = timeout_ms < 0 ? 0 : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS;
-	int rc, state;
+	struct hd_poll on = { .any_signal = any_signal };
+	int rc;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	rc = wait_until(evq, end, state);
-	pthread_setcancelstate(state, NULL);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &on.cancel);
+	rc = wait_until(evq, end, &on);
+	pthread_setcancelstate(on.cancel, NULL);
 	return rc;
 }
 

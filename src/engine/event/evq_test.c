@@ -209,11 +209,11 @@ static void sleepers_are_woken(void **state)
 	pthread_t thread;
 	struct got g;
 
-	assert_int_equal(hd_evq_wait(evq, 0), -EAGAIN);
-	assert_int_equal(hd_evq_wait(evq, 10), -EAGAIN);
+	assert_int_equal(hd_evq_wait(evq, 0, false), -EAGAIN);
+	assert_int_equal(hd_evq_wait(evq, 10, false), -EAGAIN);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(pthread_create(&thread, NULL, post_later, evq), 0);
-		assert_int_equal(hd_evq_wait(evq, i ? 30000 : -1), 0);
+		assert_int_equal(hd_evq_wait(evq, i ? 30000 : -1, false), 0);
 		assert_int_equal(hd_evq_read(evq, 0, take, &g), 7);
 		assert_int_equal(pthread_join(thread, NULL), 0);
 	}
@@ -242,7 +242,7 @@ static void *call_later(void *arg)
 	hd_node_lock(c->node);
 	assert_int_equal(hd_ep_connect(c->ep, &(struct hd_connect_args){ .to = (void *)&c->to }), 0);
 	hd_node_unlock(c->node);
-	assert_int_equal(hd_evq_wait(c->evq, 30000), 0);
+	assert_int_equal(hd_evq_wait(c->evq, 30000, false), 0);
 	assert_int_equal(hd_evq_read(c->evq, HD_EVQ_ERROR, take, &g), 7);
 	assert_int_equal(g.event.err, ECONNREFUSED);
 	return NULL;
@@ -252,7 +252,7 @@ static void on_signal(int sig)
 {
 }
 
-/* As a read(2) in its place would be: interrupted, unless the handler is to restart calls. */
+/* As a read(2) in its place would be: interrupted, unless the handler is to restart calls; or as poll(2), by any handler. */
 static void signals_interrupt(void **state)
 {
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, old;
@@ -260,10 +260,11 @@ static void signals_interrupt(void **state)
 
 	assert_int_equal(sigaction(SIGALRM, &sa, &old), 0);
 	ualarm(5000, 5000);
-	assert_int_equal(hd_evq_wait(evq, 50), -EAGAIN);
+	assert_int_equal(hd_evq_wait(evq, 50, false), -EAGAIN);
+	assert_int_equal(hd_evq_wait(evq, -1, true), -EINTR);
 	sa.sa_flags = 0;
 	assert_int_equal(sigaction(SIGALRM, &sa, NULL), 0);
-	assert_int_equal(hd_evq_wait(evq, -1), -EINTR);
+	assert_int_equal(hd_evq_wait(evq, -1, false), -EINTR);
 	ualarm(0, 0);
 	sigaction(SIGALRM, &old, NULL);
 	assert_int_equal(hd_evq_close(evq), 0);
@@ -272,7 +273,7 @@ static void signals_interrupt(void **state)
 #ifndef __SANITIZE_ADDRESS__ /* which ends the program when the stack of a cancelled thread is unwound */
 static void *wait_for_ever(void *evq)
 {
-	hd_evq_wait(evq, -1);
+	hd_evq_wait(evq, -1, false);
 	return NULL;
 }
 
@@ -289,7 +290,7 @@ static void waits_are_cancelled(void **state)
 	assert_int_equal(pthread_join(thread, &result), 0);
 	assert_ptr_equal(result, PTHREAD_CANCELED);
 	post(evq, 1, 0, "");
-	assert_int_equal(hd_evq_wait(evq, -1), 0);
+	assert_int_equal(hd_evq_wait(evq, -1, false), 0);
 	assert_int_equal(hd_evq_close(evq), 0);
 }
 #endif
@@ -325,7 +326,7 @@ static void a_call_wakes(void **state)
 			hd_node_unlock(c.node);
 			assert_int_equal(pthread_create(&thread, NULL, call_later, &c), 0);
 			if (i == 0)
-				assert_int_equal(hd_evq_wait(args.evq, 30000), 0);
+				assert_int_equal(hd_evq_wait(args.evq, 30000, false), 0);
 			while (hd_evq_read(args.evq, 0, take, &g) == -EAGAIN)
 				if (hd_evq_arm(args.evq) == 0)
 					assert_true(readable(args.evq, 30000));
@@ -333,7 +334,7 @@ static void a_call_wakes(void **state)
 			hd_node_lock(node);
 			hd_request_reject(g.event.request, NULL);
 			hd_node_unlock(node);
-			hd_evq_wait(args.evq, 20);
+			hd_evq_wait(args.evq, 20, false);
 			assert_int_equal(pthread_join(thread, NULL), 0);
 			hd_node_lock(c.node);
 			hd_ep_close(c.ep);
@@ -355,7 +356,7 @@ static bool read_inherited(struct hd_evq *evq)
 {
 	struct got g;
 
-	if (!readable(evq, 0) || hd_evq_wait(evq, 0) != 0 || hd_evq_read(evq, 0, take, &g) != 7)
+	if (!readable(evq, 0) || hd_evq_wait(evq, 0, false) != 0 || hd_evq_read(evq, 0, take, &g) != 7)
 		return false;
 	return !readable(evq, 0) && hd_evq_read(evq, 0, take, &g) == -EAGAIN;
 }
@@ -364,7 +365,8 @@ static bool post_inherited(struct hd_evq *evq)
 {
 	const struct hd_event e = { .code = HD_EV_FRONT };
 
-	return !readable(evq, 0) && hd_evq_post(evq, &e) == 0 && readable(evq, 0) && hd_evq_wait(evq, 0) == 0;
+	return !readable(evq, 0) && hd_evq_post(evq, &e) == 0 && readable(evq, 0) &&
+	       hd_evq_wait(evq, 0, false) == 0;
 }
 
 static void in_a_child(struct hd_evq *evq, bool (*use)(struct hd_evq *evq))

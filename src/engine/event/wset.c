@@ -132,7 +132,7 @@ static bool any_event(struct hd_wset *set)
 	struct hd_wevq *e;
 
 	LIST_FOREACH(e, &set->evqs, entry)
-		if (hd_evq_wait(e->evq, 0) == 0)
+		if (hd_evq_wait(e->evq, 0, false) == 0)
 			return true;
 	return false;
 }

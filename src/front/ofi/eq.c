@@ -215,17 +215,18 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 {
 	struct hd_fi_eq *eq = (struct hd_fi_eq *)fid;
 	uint64_t end = hd_deadline_ns(timeout);
+	int rc = 0;
 
 	if (!hd_fi_waiting_blocks(&eq->waiting))
 		return hd_fi_no(FI_EINVAL, "fi_eq_sread of a queue without a wait object");
 	for (;;) {
 		ssize_t got = eq_read(fid, event, buf, len, flags);
-		int rc;
 
-		if (got != -FI_EAGAIN)
+		if (got != -FI_EAGAIN || rc)
 			return got;
-		rc = hd_evq_wait(eq->evq, hd_left_ms(end));
-		if (rc && rc != -EINTR)
+		rc = hd_evq_wait(eq->evq, hd_left_ms(end), true);
+		if (rc &&
+		    rc != -EINTR) /* fi_eq(3): whoever is signalled returns, as from fi_cq_sread: with -FI_EAGAIN */
 			return hd_fi_ret(rc);
 	}
 }

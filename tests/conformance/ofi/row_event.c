@@ -5,8 +5,10 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #pragma GCC diagnostic ignored \
@@ -133,6 +135,38 @@ static void wakes(struct ct *ct)
 	CT_EQ(ct, fi_trywait(q.dom.fabric, &fid, 1), -FI_EAGAIN);
 	get(&q, 7, 7);
 	CT_OK(ct, fi_trywait(q.dom.fabric, &fid, 1));
+	close_queue(&q);
+}
+
+static volatile sig_atomic_t ticks;
+
+static void tick(int sig)
+{
+	ticks++;
+}
+
+/* fi_eq(3): whoever is signalled returns to the caller, whatever the handler says of restarting calls. What has come by then is read. */
+static void signalled(struct ct *ct)
+{
+	const struct itimerval later = { .it_value.tv_usec = 20000 };
+	struct fi_eq_entry entry;
+	uint32_t event = 0;
+	struct queue q;
+	ssize_t rc;
+
+	open_queue(ct, &q, FI_WAIT_UNSPEC);
+	for (int i = 0; i < 2; i++) {
+		const struct sigaction sa = { .sa_handler = tick, .sa_flags = i ? SA_RESTART : 0 };
+
+		ticks = 0;
+		CT_EQ(ct, sigaction(SIGALRM, &sa, NULL), 0);
+		CT_EQ(ct, setitimer(ITIMER_REAL, &later, NULL), 0);
+		rc = fi_eq_sread(q.eq, &event, &entry, sizeof(entry), -1, 0);
+		CT_TRUE(ct, rc == -FI_EAGAIN || rc == -FI_EINTR);
+		CT_EQ(ct, ticks, 1);
+	}
+	put(&q, 3, 3);
+	CT_EQ(ct, fi_eq_sread(q.eq, &event, &entry, sizeof(entry), -1, 0), sizeof(entry));
 	close_queue(&q);
 }
 
@@ -295,6 +329,7 @@ static void own_beside(struct ct *ct)
 const struct ct_case ct_events[] = { { "EQ", "written", { written } },
 				     { "EQ", "overrun", { overrun } },
 				     { "EQ", "wakes", { wakes } },
+				     { "EQ", "signalled", { signalled } },
 				     { "EQ", "condition", { condition } },
 				     { "EQ", "insertions", { insertions } },
 				     { "EQ", "of-domain", { of_domain, of_domain } },

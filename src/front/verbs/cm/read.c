@@ -78,7 +78,7 @@ static ssize_t next_waiting(struct reading *r)
 
 	while ((rc = next(evq, r->ev)) == -EAGAIN && !(rc = may_wait(&r->channel->pub))) {
 		pthread_cleanup_push(read_cancelled, r);
-		rc = hd_evq_wait(evq, -1);
+		rc = hd_evq_wait(evq, -1, false);
 		pthread_cleanup_pop(0);
 		if (rc)
 			break;

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,6 +278,35 @@ static void half(struct ct *ct)
 		CT_TRUE(ct, rst_await(&r, r.s, POLLIN) & POLLIN);
 		rst_send(&r, 50000, 2, 50000);
 	}
+	rst_close(&r);
+}
+
+/* Who shuts both ways hangs up, its own polls say so; the other end may read what was sent, and is told that nobody reads any more. */
+static void both_shut(struct ct *ct)
+{
+	struct rst r = { 0 };
+	char c;
+
+	rst_pair(ct, &r);
+	if (ct->rank) {
+		rst_send(&r, 100000, 1, 50000);
+		if (ct->cs->arg) {
+			CMT_OK(ct, rshutdown(r.s, ct->cs->arg == 1 ? SHUT_RD : SHUT_WR));
+			CMT_OK(ct, rshutdown(r.s, ct->cs->arg == 1 ? SHUT_WR : SHUT_RD));
+		} else {
+			CMT_OK(ct, rshutdown(r.s, SHUT_RDWR));
+		}
+		CT_EQ(ct, rst_await(&r, r.s, 0), POLLHUP);
+		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 0);
+	} else {
+		rst_receive(&r, 100000, 1, 100000);
+		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 0);
+		while (rsend(r.s, "x", 1, MSG_NOSIGNAL) == 1) /* the other direction ends a moment later */
+			sched_yield();
+		CMT_ERR(ct, rsend(r.s, "x", 1, MSG_NOSIGNAL), EPIPE);
+		CT_TRUE(ct, rst_await(&r, r.s, POLLOUT) & POLLOUT);
+	}
+	ct_sync(ct, NULL); /* no close has helped */
 	rst_close(&r);
 }
 
@@ -762,6 +792,9 @@ const struct ct_case vt_rsocket[] = {
 	{ "RS", "flags", CT_TWO(flags) },
 	{ "RS", "vectors", CT_TWO(vectors) },
 	{ "RS", "half-close", CT_TWO(half) },
+	{ "RS", "both-shut", CT_TWO(both_shut) },
+	{ "RS", "both-shut-reading-first", CT_TWO(both_shut), .arg = 1 },
+	{ "RS", "both-shut-writing-first", CT_TWO(both_shut), .arg = 2 },
 	{ "RS", "shut-listener", CT_TWO(shut_listener) },
 	{ "RS", "close-at-once", CT_TWO(close_at_once) },
 	{ "RS", "closed-when-accepted", CT_TWO(closed_when_accepted) },

@@ -263,6 +263,7 @@ static int shut_listener(struct rs *rs, int how)
 /* A place in the queue for it is always there: RS_CONTROL. */
 static int connect_shut(struct rs *rs, int how)
 {
+	bool news;
 	int rc = 0;
 
 	if (rs->state == RS_LISTENING)
@@ -275,13 +276,12 @@ static int connect_shut(struct rs *rs, int how)
 	if (rs->state != RS_CONNECTED && rs->state != RS_OVER &&
 	    !(rs->type == SOCK_DGRAM && rs_dgram_peer(rs)))
 		return -ENOTCONN;
-	if (how != SHUT_WR)
-		rs->end.shut_read = true;
-	if (how != SHUT_RD && !rs->end.shut_write) {
-		rs->end.shut_write = true;
-		if (rs->state == RS_CONNECTED)
-			rc = rs_tell(rs, RS_FIN, NULL, 0);
-	}
+	news = how == SHUT_RD ? !rs->end.shut_read && rs->end.shut_write
+			      : !rs->end.shut_write || (how == SHUT_RDWR && !rs->end.shut_read);
+	rs->end.shut_read |= how != SHUT_WR;
+	rs->end.shut_write |= how != SHUT_RD;
+	if (news && rs->state == RS_CONNECTED)
+		rc = rs_tell(rs, RS_FIN, "", rs->end.shut_read);
 	rs_changed(rs);
 	return rc;
 }

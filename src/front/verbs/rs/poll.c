@@ -30,13 +30,13 @@ short rs_events(struct rs *rs)
 	}
 	if (rs->in.count || rs->end.eof || rs->end.shut_read)
 		ev |= POLLIN | POLLRDNORM;
-	if (rs_may_send(rs) || rs->state == RS_OVER || rs->end.shut_write)
+	if (rs_may_send(rs) || rs->state == RS_OVER || rs->end.shut_write || rs->end.deaf)
 		ev |= POLLOUT | POLLWRNORM;
 	if (rs->end.eof)
 		ev |= POLLRDHUP;
 	if (rs->end.err)
 		ev |= POLLERR;
-	if (rs->end.broken || (rs->end.eof && rs->end.shut_write))
+	if (rs->end.broken || ((rs->end.eof || rs->end.shut_read) && rs->end.shut_write))
 		ev |= POLLHUP;
 	return ev;
 }

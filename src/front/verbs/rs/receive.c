@@ -60,6 +60,7 @@ void rs_arrived(struct rs *rs, uint32_t block, uint32_t kind, uint32_t len)
 		return;
 	case RS_FIN:
 		rs->end.eof = true;
+		rs->end.deaf |= len > 0;
 		break;
 	case RS_MAP:
 		rs_mapped(rs, receive_block_at(rs, block), len);

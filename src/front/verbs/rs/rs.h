@@ -70,7 +70,7 @@ enum rs_state {
 enum rs_kind {
 	RS_DATA,
 	RS_CREDIT,
-	RS_FIN, /* nothing more comes */
+	RS_FIN, /* nothing more comes; with a byte: nor is anything read any more */
 	RS_MAP, /* struct rs_map_wire: memory that may be written, riomap */
 };
 
@@ -107,6 +107,7 @@ struct rs_dgram; /* rs/dgram.c */
 struct rs_end {
 	int err; /* of the connection, positive: told once */
 	bool eof, shut_read, shut_write;
+	bool deaf;	     /* the other end has shut both ways: nothing can be sent to it */
 	bool met;	     /* it has been connected, perhaps no longer */
 	bool parted, broken; /* the other end has gone; something else than that was the end of it */
 };

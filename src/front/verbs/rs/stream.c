@@ -265,7 +265,7 @@ int rs_sendable(struct rs *rs)
 	rs->end.err = 0;
 	if (err)
 		return -err;
-	if (rs->end.shut_write || rs->state == RS_OVER)
+	if (rs->end.shut_write || rs->end.deaf || rs->state == RS_OVER)
 		return -EPIPE;
 	return rs->state == RS_OPEN || rs->state == RS_LISTENING ? -ENOTCONN : 0;
 }

@@ -100,7 +100,22 @@ restart_cm() {
 	judge "rping again, at the same port, $t" "the service is not there after kill -9"
 }
 
+# own_malloc TRANSPORT: programs whose malloc is their own, without an aligned_alloc
+own_malloc() {
+	local t=$1 status
+	free_port
+	LD_PRELOAD=$BUILD/tests/e2e/own-malloc.so over "$t" 30 ibv_rc_pingpong -c -e -n 100 -p "$port_last" >"$scratch/server" 2>&1 &
+	server=$!
+	wait_listen "$port_last" $server
+	LD_PRELOAD=$BUILD/tests/e2e/own-malloc.so over "$t" 30 ibv_rc_pingpong -c -e -n 100 -p "$port_last" 127.0.0.1 >"$scratch/log" 2>&1
+	status=$?
+	cat "$scratch/server" >>"$scratch/log"
+	wait $server && [ $status -eq 0 ]
+	judge "programs whose malloc is their own, $t" "the client ended with status $status"
+}
+
 for t in "${transports[@]}"; do
+	own_malloc "$t"
 	killed_server "$t" ib_send_bw -D 50
 	if [ "$fast" = no ]; then
 		killed_server "$t" ib_write_bw -D 50

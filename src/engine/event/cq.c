@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Completion queues: a ring under the node's lock, and a list in memory for what it cannot take, so that nothing is ever lost. */
+#include "base/aligned.h"
 #include "base/log.h"
 #include "engine/core/core.h"
 #include "engine/event/event.h"
@@ -43,7 +44,7 @@ int hd_cq_open(struct hd_node *node, const struct hd_cq_attr *attr, struct hd_cq
 
 	if (!cq)
 		return -ENOMEM;
-	cq->r.ring = aligned_alloc(64, n * sizeof(*cq->r.ring));
+	cq->r.ring = hd_aligned_alloc(64, n * sizeof(*cq->r.ring));
 	if (!cq->r.ring) {
 		free(cq);
 		return -ENOMEM;
@@ -319,7 +320,7 @@ int hd_cq_resize(struct hd_cq *cq, uint32_t size)
 		return -EOVERFLOW;
 	if (r->tail - r->head > n || r->overflowed)
 		return -EINVAL;
-	ring = aligned_alloc(64, n * sizeof(*ring));
+	ring = hd_aligned_alloc(64, n * sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
 	for (uint32_t i = r->head; i != r->tail; i++)

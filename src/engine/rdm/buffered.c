@@ -14,6 +14,7 @@
  * Handles come from pages of their own which stay until the queue is closed, so that a stale one can be looked at; they are used
  * again in the order in which they came back, so that it is noticed for a while.
  */
+#include "base/aligned.h"
 #include "base/log.h"
 #include "engine/event/event.h"
 #include "engine/rdm/unexpected.h"
@@ -109,7 +110,7 @@ static bool page_add(struct hd_buffered *b)
 	if (!pages)
 		return false;
 	b->pages = pages;
-	page = aligned_alloc(PAGE, PAGE);
+	page = hd_aligned_alloc(PAGE, PAGE);
 	if (!page)
 		return false;
 	at = page_find(b, (uintptr_t)page);

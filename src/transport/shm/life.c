@@ -3,6 +3,7 @@
 /* The life of a link: it is made, lives, ends by the other side's doing or by ours, and is freed. */
 #include "transport/shm/copy.h"
 
+#include "base/aligned.h"
 #include "base/config.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@ struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port)
 
 	if (hd_shm_poll_reserve(port) < 0)
 		return NULL;
-	l = aligned_alloc(_Alignof(struct hd_shm_link), sizeof(*l));
+	l = hd_aligned_alloc(_Alignof(struct hd_shm_link), sizeof(*l));
 	if (!l)
 		return NULL;
 	memset(l, 0, sizeof(*l));

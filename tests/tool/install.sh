@@ -48,14 +48,16 @@ check_output "the installed heddle finds its provider" ":$prefix/lib/heddle\$" \
 check_output "and libfabric loads it from there" '^provider: heddle$' "$prefix/bin/heddle" run fi_info -p heddle
 
 
-# verbs, where it was built: the functions and versions of the real libraries, in one file under both names
+# verbs, where it was built: the functions and versions of the real libraries, in one file under all names
 if [ -d "$prefix/lib/heddle/preload" ]; then
 	drop_in=$prefix/lib/heddle/compat
 	versions() {
 		nm -D --defined-only --with-symbol-versions "$@" | grep -oE '[^ ]+@@[A-Z_]+[0-9.]+$' | grep -v '@@HEDDLE' | sort -u
 	}
 	check "lib/heddle/preload/libheddle-verbs.so" test -f "$prefix/lib/heddle/preload/libheddle-verbs.so"
-	check "librdmacm.so.1 is libibverbs.so.1" test "$drop_in/librdmacm.so.1" -ef "$drop_in/libibverbs.so.1"
+	for name in librdmacm.so.1 librdmacm.so libibverbs.so; do
+		check "$name is libibverbs.so.1" test "$drop_in/$name" -ef "$drop_in/libibverbs.so.1"
+	done
 	real=$(ldconfig -p | awk '/lib(ibverbs|rdmacm)\.so\.1 / { print $NF }')
 	# shellcheck disable=SC2086 # two names
 	missing=$(comm -13 <(versions "$drop_in/libibverbs.so.1") <(versions $real))

@@ -96,6 +96,13 @@ int main(void)
 		if (pd)
 			VERBS(ibv_dealloc_pd)(pd);
 	}
+	/* some name the libraries as the linker does */
+	printf("without a number: %s\n",
+	       find("librdmacm.so", "rdma_get_devices", "RDMACM_1.0") == (void *)devices &&
+			       find("libibverbs.so", "ibv_alloc_pd", "IBVERBS_1.1") ==
+				       (void *)VERBS(ibv_alloc_pd)
+		       ? "the same"
+		       : "failed");
 	if (PRELOADED(ibv_open_device))
 		mix(all, count);
 	return 0;

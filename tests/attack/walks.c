@@ -11,6 +11,7 @@
 #include "engine/qp/respq.h"
 #include "engine/rdm/backlog.h"
 #include "engine/rma/response.h"
+#include "engine/rq/recv.h"
 #include "engine/xfer/fence.h"
 #include "engine/xfer/op.h"
 
@@ -123,6 +124,18 @@ static void read_one(struct scene *sc, uint32_t i)
 	hd_container(of, struct hd_response, of_peer)->units = 0; /* his window would not have held so many */
 }
 
+/* Somebody else's message waits. */
+static void keep_one(struct scene *sc)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
+	struct hd_peer *other = hd_peer_self(sc->s->a.node);
+	struct hd_msg *m = hd_msg_keep(sc->mine, other, &pkt, 0, "", 0);
+
+	assert_non_null(m);
+	hd_credit_unhold(other, m->units);
+	m->units = 0; /* his window would not have held so many */
+}
+
 static void memory_comes(struct scene *sc)
 {
 	struct iovec iov = { NULL, READ_BYTES };
@@ -161,6 +174,7 @@ static void work_comes(struct scene *sc)
 		ask_one(sc, i);
 		hold_one(sc);
 		read_one(sc, i);
+		keep_one(sc);
 	}
 	assert_int_equal(sc->service->pending, sc->count);
 	assert_int_equal(hd_respq_count(sc->pair->qp), sc->count);
@@ -177,6 +191,7 @@ static void work_goes(struct scene *sc)
 	hd_ep_close(sc->pair);
 	hd_mr_close(sc->mr);
 	free(sc->read);
+	hd_link_down(hd_links(sc->s->a.node)->self->link, -ECONNRESET, NULL);
 }
 
 /* ---- what the stranger does --------------------------------------------------------------------------------------------------- */
@@ -248,6 +263,12 @@ static void reads_no_more(struct scene *sc)
 	hd_rma_taken_back(sc->peer, 0);
 }
 
+/* An endpoint of his turns out to be one that is known by another name. */
+static void turns_out_to_be_known(struct scene *sc)
+{
+	hd_rqs_rekey(sc->peer, UINT32_MAX - 2, UINT32_MAX - 1);
+}
+
 /* Later than those of all others. */
 static void calls_and_hangs_up(struct scene *sc)
 {
@@ -273,6 +294,7 @@ static const struct {
 	{ "a request is taken back", takes_back },
 	{ "one of an endpoint's many requests is", takes_back_one_of_many },
 	{ "a read is taken back", reads_no_more },
+	{ "another name of an endpoint: what waits", turns_out_to_be_known },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

@@ -57,7 +57,7 @@ void hd_node_check(struct hd_node *node)
 
 	peers_check(node);
 	eps_check(node);
-	LIST_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
+	TAILQ_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
 		if (n++ < CHECKED)
 			hd_rq_check(rq);
 	for (mr = hd_regions(node)->mr_table, n = 0; mr && n < CHECKED; mr = mr->hh.next, n++)

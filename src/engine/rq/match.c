@@ -352,10 +352,9 @@ static void rekey_table(struct hd_fifo_table *t, uint32_t old_src, uint32_t new_
 	}
 }
 
-void hd_match_rekey(struct hd_match *m, uint32_t old_src, uint32_t new_src)
+void hd_match_rename_posted(struct hd_match *m, uint32_t old_src, uint32_t new_src)
 {
 	struct hd_mnode *n;
-	struct hd_wnode *w;
 
 	for (unsigned i = 0; i < HD_MATCH_CLASSES && m->class[i]; i++)
 		if (m->class[i] -> src_mask)
@@ -363,11 +362,15 @@ void hd_match_rekey(struct hd_match *m, uint32_t old_src, uint32_t new_src)
 	for (n = m->listed; n; n = n->next)
 		if (n->src == old_src)
 			n->src = new_src;
-	rekey_table(&m->by_src, old_src, new_src);
-	if (!m->by_src_used)
-		TAILQ_FOREACH(w, &m->arrivals, arrival)
-			if (w->by_src.src == old_src)
-				w->by_src.src = new_src;
+}
+
+void hd_match_rename_waiting(struct hd_match *m, struct hd_wnode *w, uint32_t new_src)
+{
+	if (m->by_src_used)
+		hd_fifo_remove(&m->by_src, &w->by_src);
+	w->by_src.src = new_src;
+	if (m->by_src_used)
+		hd_fifo_insert_sorted(&m->by_src, &w->by_src);
 }
 
 /* The table by sources is made anew, in order, which costs as much for one source as for all. */

@@ -246,10 +246,11 @@ static inline struct hd_wnode *hd_match_next_waiting(const struct hd_wnode *w)
 /* ---- both ---- */
 
 /*
- * hd_match_rekey: source old turned out to be another name of source new: receives and messages of old become new's, each at its
- * place in the order. Visits everything. Neither is HD_MATCH_ANY.
+ * Source old turned out to be another name of source new; neither is HD_MATCH_ANY. hd_match_rename_posted: receives that name old name new, each at its place in
+ * the order: visits all that name a source. hd_match_rename_waiting: so does this message, which waits.
  */
-void hd_match_rekey(struct hd_match *m, uint32_t old_src, uint32_t new_src);
+void hd_match_rename_posted(struct hd_match *m, uint32_t old_src, uint32_t new_src);
+void hd_match_rename_waiting(struct hd_match *m, struct hd_wnode *w, uint32_t new_src);
 
 /* hd_match_forget: messages of sources that are gone, says the callback, are of HD_MATCH_FORGOTTEN from now on. Visits each message. */
 #define HD_MATCH_FORGOTTEN UINT32_MAX

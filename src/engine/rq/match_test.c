@@ -194,13 +194,15 @@ static void step_rekey(struct world *s)
 
 	if (from == to)
 		return;
-	hd_match_rekey(&s->match, from, to);
+	hd_match_rename_posted(&s->match, from, to);
 	for (struct item *it = s->posted.first; it; it = it->next)
 		if (it->src == from)
 			it->src = to;
 	for (struct item *it = s->waiting.first; it; it = it->next)
-		if (it->src == from)
+		if (it->src == from) {
+			hd_match_rename_waiting(&s->match, &it->w, to);
 			it->src = to;
+		}
 }
 
 static bool count_one(struct hd_mnode *n, void *arg)
@@ -381,7 +383,7 @@ static void rekey_merges_by_age(void **state)
 	hd_match_init(&m, true);
 	for (unsigned i = 0; i < 6; i++)
 		hd_match_post(&m, &n[i], 9, 0, i % 2 ? 1 : 2);
-	hd_match_rekey(&m, 2, 1);
+	hd_match_rename_posted(&m, 2, 1);
 	assert_null(hd_match_peek_posted(&m, 9, 2));
 	for (unsigned i = 0; i < 6; i++)
 		assert_ptr_equal(take_posted(&m, 9, 1), &n[i]);

@@ -75,7 +75,7 @@ struct hd_rq {
 	struct hd_buffered *buffered;	    /* HD_EP_BUFFERED, or NULL */
 	const struct hd_rq_keeper *keeper;  /* its, or NULL */
 	TAILQ_HEAD(, hd_rq_waiter) waiters; /* who cannot go on until a receive is posted; by age */
-	LIST_ENTRY(hd_rq) entry;	    /* hd_rqs.rq_list */
+	TAILQ_ENTRY(hd_rq) entry;	    /* hd_rqs.rq_list */
 	struct hd_rq_limit limit;	    /* least 0: none is armed */
 	LIST_ENTRY(hd_rq) limited;	    /* hd_rqs.limited, while one is */
 	LIST_HEAD(, hd_mr) regions;	    /* that have been posted here alone */

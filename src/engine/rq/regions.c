@@ -96,7 +96,7 @@ void hd_rq_leave_region(struct hd_mr *from, struct hd_mr *to)
 	if (from->posted_to)
 		queue_leave(from->posted_to, &l);
 	else if (from->posted_often)
-		LIST_FOREACH(rq, &hd_rqs(from->node)->rq_list, entry)
+		TAILQ_FOREACH(rq, &hd_rqs(from->node)->rq_list, entry)
 			queue_leave(rq, &l);
 	if (from->posted_to)
 		LIST_REMOVE(from, posted_entry);

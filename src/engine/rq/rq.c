@@ -17,6 +17,7 @@ void hd_rqs_init(struct hd_node *node)
 	hd_pool_init(&hd_rqs(node)->recvs, sizeof(struct hd_recv), 256);
 	hd_pool_init(&hd_rqs(node)->iovs, (sizeof(struct iovec) + sizeof(struct hd_mr *)) * HD_IOV_MAX, 64);
 	hd_bytes_init(&hd_rqs(node)->bytes);
+	TAILQ_INIT(&hd_rqs(node)->rq_list);
 }
 
 void hd_rqs_fini(struct hd_node *node)
@@ -38,7 +39,10 @@ int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out)
 	TAILQ_INIT(&rq->waiters);
 	for (int i = 0; i < 2; i++)
 		hd_match_init(&rq->match[i], directed);
-	LIST_INSERT_HEAD(&hd_rqs(node)->rq_list, rq, entry);
+	if (directed)
+		TAILQ_INSERT_HEAD(&hd_rqs(node)->rq_list, rq, entry);
+	else
+		TAILQ_INSERT_TAIL(&hd_rqs(node)->rq_list, rq, entry);
 	hd_rqs(node)->rqs++;
 	*out = rq;
 	return 0;
@@ -101,7 +105,7 @@ int hd_rq_close(struct hd_rq *rq)
 	if (rq->users)
 		return -EBUSY;
 	hd_rq_drop_posted(rq, NULL);
-	LIST_REMOVE(rq, entry);
+	TAILQ_REMOVE(&hd_rqs(rq->node)->rq_list, rq, entry);
 	hd_rq_regions_close(rq);
 	if (rq->limit.least)
 		LIST_REMOVE(rq, limited);

@@ -11,9 +11,9 @@
 struct hd_rqs {
 	struct hd_regions below; /* first */
 	struct hd_pool recvs, iovs;
-	struct hd_bytes bytes; /* of any size: also of the rooms above */
-	LIST_HEAD(, hd_rq) rq_list;
-	LIST_HEAD(, hd_rq) limited; /* those that have a limit which is armed */
+	struct hd_bytes bytes;	     /* of any size: also of the rooms above */
+	TAILQ_HEAD(, hd_rq) rq_list; /* those whose receives may name a source first */
+	LIST_HEAD(, hd_rq) limited;  /* those that have a limit which is armed */
 	int rqs;
 };
 

@@ -148,28 +148,33 @@ void hd_rq_drop_requests(struct hd_ep *ep)
 	drop_waiting(ep->rq, msg_is_request_to, ep, HD_S_CANCELLED);
 }
 
-/* Messages that are claimed are in no queue. */
-static void claims_rekey(struct hd_ep *ep, uint32_t old_id, uint32_t new_id)
+/* What the peer has sent and waits: its own alone is looked at, however much of others' waits. */
+static void waiting_rename(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 {
 	struct hd_msg *m;
 
-	LIST_FOREACH(m, &ep->claims, claim_entry)
-		if (hd_wnode_src(&m->w) == old_id)
+	LIST_FOREACH(m, &peer->kept, kept) {
+		if (hd_wnode_src(&m->w) != old_id)
+			continue;
+		if (m->claimed || m->waiter) /* in no queue */
 			m->w.by_src.src = new_id;
+		else
+			hd_match_rename_waiting(hd_rq_match(m->ep->rq, m->flags), &m->w, new_id);
+	}
 }
 
-/* hd_rqs_rekey: the destination old_id turned out to be another name of new_id. */
+/* hd_rqs_rekey: the destination old_id of this peer turned out to be another name of new_id. */
 void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 {
-	struct hd_node *node = peer->node;
 	struct hd_rq *rq;
 
-	LIST_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
+	waiting_rename(peer, old_id, new_id);
+	TAILQ_FOREACH(rq, &hd_rqs(peer->node)->rq_list, entry) {
+		if (!rq->match[0].directed)
+			break; /* nor do those behind it name a source */
 		for (int k = 0; k < 2; k++)
-			hd_match_rekey(&rq->match[k], old_id, new_id);
-	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
-		if (hd_names(node)->eps[i])
-			claims_rekey(hd_names(node)->eps[i], old_id, new_id);
+			hd_match_rename_posted(&rq->match[k], old_id, new_id);
+	}
 }
 
 static bool source_is_gone(const void *node, uint32_t src)
@@ -196,11 +201,11 @@ bool hd_rqs_forget(struct hd_node *node, uint32_t count)
 	uint64_t steps = hd_names(node)->ep_count;
 	struct hd_rq *rq;
 
-	LIST_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
+	TAILQ_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
 		steps += rq->match[0].waiting + rq->match[1].waiting;
 	if ((uint64_t)count * FORGET_STEPS < steps)
 		return false;
-	LIST_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
+	TAILQ_FOREACH(rq, &hd_rqs(node)->rq_list, entry)
 		for (int k = 0; k < 2; k++)
 			hd_match_forget(&rq->match[k], source_is_gone, node);
 	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)

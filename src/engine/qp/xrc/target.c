@@ -83,7 +83,7 @@ void hd_xrc_target_forget(struct hd_qp *p)
 
 	if (!p->attr.domain)
 		return;
-	LIST_FOREACH(rq, &hd_rqs(p->ep->node)->rq_list, entry)
+	TAILQ_FOREACH(rq, &hd_rqs(p->ep->node)->rq_list, entry)
 		hd_rq_drop_waiting(rq, p->ep);
 }
 

@@ -219,15 +219,23 @@ int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	return 0;
 }
 
-void hd_call_acceptor_name(const struct sockaddr_storage *at, const struct hd_accept *body,
+void hd_call_acceptor_name(const struct sockaddr_storage *at, const struct hd_announce *ep,
 			   struct sockaddr_storage *name)
 {
 	struct hd_name_key service;
 
 	hd_addr_key((const void *)at, &service);
-	hd_addr_unmap(hd_addr_is_zero(body->ep.addr) ? service.addr : body->ep.addr, body->ep.port, name);
-	hd_name_set_slot((void *)name, body->ep.slot);
+	hd_addr_unmap(hd_addr_is_zero(ep->addr) ? service.addr : ep->addr, ep->port, name);
+	hd_name_set_slot((void *)name, ep->slot);
 	hd_sockaddr_set_scope((void *)name, service.scope);
+}
+
+static int call_reach(struct hd_conn *c)
+{
+	struct sockaddr_storage name;
+
+	hd_call_acceptor_name(&c->at, &c->other, &name);
+	return hd_conn_go(c, (void *)&name, c->ep->key);
 }
 
 /* Go to the endpoint that took the connection. */
@@ -235,7 +243,6 @@ int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void 
 {
 	struct hd_conn *c = call_asker(link, pkt);
 	struct hd_accept body;
-	struct sockaddr_storage name;
 	int rc;
 
 	if (len < offsetof(struct hd_accept, data) || len > sizeof(body))
@@ -252,9 +259,9 @@ int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	c->priv.word = body.word;
 	c->priv.len = len - offsetof(struct hd_accept, data);
 	memcpy(c->priv.data, body.data, c->priv.len);
-	hd_call_acceptor_name(&c->at, &body, &name);
+	c->again = 0;
 	hd_conn_wait(c, HD_CONN_REACHING);
-	rc = body.ep.key == c->ep->key ? hd_conn_go(c, (void *)&name, c->ep->key) : -EACCES;
+	rc = body.ep.key == c->ep->key ? call_reach(c) : -EACCES;
 	if (rc < 0)
 		hd_conn_fail(c, -rc, NULL);
 	return 0;
@@ -286,6 +293,37 @@ int hd_ep_confirm(struct hd_ep *ep)
 	return 0;
 }
 
+static void reach_again(struct hd_timer *timer)
+{
+	struct hd_conn *c = hd_container(timer, struct hd_conn, timer);
+	int rc;
+
+	c->misled = false;
+	hd_conn_wait(c, HD_CONN_REACHING);
+	rc = call_reach(c);
+	if (rc < 0)
+		hd_conn_fail(c, -rc, NULL);
+}
+
+/*
+ * The name has led to another than the acceptor: to one that had it before, for the acceptance may be here sooner than the word that he has
+ * gone, which comes by another link. So it is looked up once more, a little later; false: it has been, often enough, or the acceptor is no
+ * more, and another has its place.
+ */
+static bool reach_later(struct hd_conn *c)
+{
+	const struct hd_peer *peer = c->dest->peer;
+	uint16_t known = hd_remote_gen(peer, c->other.index);
+
+	if (c->again == AGAIN_MAX ||
+	    (!memcmp(&peer->id, &c->node, sizeof(c->node)) && known && (int16_t)(known - c->other.gen) > 0))
+		return false;
+	c->misled = true;
+	c->timer.fn = reach_again;
+	hd_timer_set(c->ep->node, &c->timer, again_us[c->again++] * (uint64_t)HD_NS_PER_US);
+	return true;
+}
+
 /* The acceptor's node can be reached. */
 void hd_call_arrive(struct hd_conn *c)
 {
@@ -293,7 +331,8 @@ void hd_call_arrive(struct hd_conn *c)
 
 	if (memcmp(&dest->peer->id, &c->node, sizeof(c->node)) || dest->remote != c->other.index ||
 	    dest->gen != c->other.gen) {
-		hd_conn_fail(c, ECONNREFUSED, NULL); /* who accepted is no more, and another has its place */
+		if (!reach_later(c))
+			hd_conn_fail(c, ECONNREFUSED, NULL);
 		return;
 	}
 	if (c->confirms) {

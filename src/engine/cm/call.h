@@ -43,7 +43,7 @@ void hd_call_decline(struct hd_link *link, const struct hd_pkt *accept, const st
 /* ---- call.c ---- */
 
 /* hd_call_acceptor_name: where who has accepted is called, by a service that was called at `at`. */
-void hd_call_acceptor_name(const struct sockaddr_storage *at, const struct hd_accept *body,
+void hd_call_acceptor_name(const struct sockaddr_storage *at, const struct hd_announce *ep,
 			   struct sockaddr_storage *name);
 
 /* hd_call_ask: CALLING, and the service's node can be reached. hd_call_arrive: REACHING, and so can the node of who has accepted. */

@@ -152,6 +152,8 @@ static void conn_followed(struct hd_follow *follow, int err)
 		hd_call_lost(c, err);
 	} else if (err && c->state == HD_CONN_CALLING && hd_call_next(c, &err)) {
 		;
+	} else if (err && c->state == HD_CONN_REACHING && c->misled) {
+		;				    /* he has gone indeed */
 	} else if (err && c->state == HD_CONN_UP) { /* an endpoint that closes leaves a live peer */
 		fall(c, c->dest->peer->state == HD_PEER_LIVE ? 0 : HD_WORD_LOST);
 	} else if (err) {

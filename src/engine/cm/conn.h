@@ -54,8 +54,9 @@ struct hd_conn {
 	bool timed_out; /* a port has not answered */
 	bool shut;	/* a node of this host has, which HEDDLE_TRANSPORT keeps us from */
 	bool known; /* whom we asked we knew before, and did not call: it may have gone, and another have its port */
-	unsigned again; /* how often all its ports have been called once more */
-	bool heard;	/* it is a service, or the caller, that has said no */
+	unsigned again; /* how often all its ports have been called, or the acceptor's name looked up, once more */
+	bool misled; /* that name has led to another so far */
+	bool heard;  /* it is a service, or the caller, that has said no */
 	int lost; /* caller: how one whom it had asked has gone before it answered (a negative errno); 0: none has */
 	bool confirms;		       /* caller: the program says when READY goes */
 	bool presumed;		       /* acceptor: HD_EV_UP has come before READY */

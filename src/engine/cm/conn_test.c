@@ -343,6 +343,61 @@ static void acceptor_goes(void **state)
 	}
 }
 
+/* Another endpoint of the acceptor's node, with its name, takes its place. */
+static void replace_acceptor(struct rig *r)
+{
+	struct sockaddr_storage name;
+	const struct hd_ep_attr attr = { .type = HD_EP_MSG,
+					 .tx_cq = r->b.cq,
+					 .rx_cq = r->b.cq,
+					 .bind = (struct sockaddr *)&name,
+					 .evq = r->eb,
+					 .owner = &r->b };
+
+	assert_int_equal(hd_ep_name(r->b.ep, AF_INET, &name), 0);
+	end_close_ep(&r->b);
+	assert_int_equal(hd_ep_open(r->b.node, &attr, &r->b.ep), 0);
+}
+
+/* The acceptance comes by another link than the word that the one before has gone, and may be there first. */
+static void acceptor_takes_anothers_place(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct hd_request *rejected, *request;
+		struct end before, other;
+		int up = 0, down = 0;
+		struct rig r;
+
+		rig_open(&r, transport);
+		join(&r);
+		before = r.a;
+		end_open_ep(&r.a, r.ea);
+		call(&r, NULL);
+		rejected = called(&r);
+		other = r.a;
+		end_open_ep(&r.a, r.ea);
+		call(&r, NULL);
+		request = called(&r);
+		hd_request_reject(rejected, NULL); /* what comes by that link is read first */
+		replace_acceptor(&r);
+		assert_int_equal(hd_ep_accept(r.b.ep, request, NULL), 0);
+		for (int i = 0; i < 3; i++) {
+			struct got g = next(&r, r.ea);
+
+			up += g.code == HD_EV_UP && !g.err;
+			down += g.code == HD_EV_DOWN;
+		}
+		assert_int_equal(up, 1);
+		assert_int_equal(down, 1);
+		assert_int_equal(next(&r, r.eb).code, HD_EV_UP);
+		passes(&r, &r.a, &r.b, 100);
+		end_close_ep(&before);
+		end_close_ep(&other);
+		rig_close(&r);
+	}
+}
+
 static void backlog_is_kept(void **state)
 {
 	struct end more[3];
@@ -647,6 +702,7 @@ int main(void)
 		cmocka_unit_test(caller_goes),
 		cmocka_unit_test(caller_goes_unseen),
 		cmocka_unit_test(acceptor_goes),
+		cmocka_unit_test(acceptor_takes_anothers_place),
 		cmocka_unit_test(backlog_is_kept),
 		cmocka_unit_test(shutdown_flushes),
 		cmocka_unit_test(what_waits_stays),

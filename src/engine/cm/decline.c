@@ -114,7 +114,7 @@ void hd_call_decline(struct hd_link *link, const struct hd_pkt *accept, const st
 	if (!w)
 		return;
 	w->number = 0;
-	hd_call_acceptor_name(&w->at, body, &name);
+	hd_call_acceptor_name(&w->at, &body->ep, &name);
 	if (w->key == body->ep.key &&
 	    hd_dest_get_keyed(link->node, (struct sockaddr *)&name, w->key, &dest) == 0)
 		decline_begin(link->node, &body->node, &leave, dest);

@@ -201,7 +201,8 @@ static int view_eps(const struct hd_view_reader *r, const struct hd_names *names
 
 /* ---- peers -------------------------------------------------------------------------------------------------------------------------- */
 
-static void say_peer(const struct hd_peer *p, bool sends_wait, uint32_t credit, char *text, size_t size)
+/* room: bytes of credit that are left: where that is not enough for any send, nothing needs to wait here for the program to wait for it. */
+static void say_peer(const struct hd_peer *p, bool sends_wait, uint64_t room, char *text, size_t size)
 {
 	text[0] = '\0';
 	if (p->state == HD_PEER_SHAKING)
@@ -210,7 +211,8 @@ static void say_peer(const struct hd_peer *p, bool sends_wait, uint32_t credit, 
 		snprintf(text, size, "a link");
 	else if (p->stalled & HD_STALL_ANSWERS)
 		snprintf(text, size, "room in the link: it does not make progress");
-	else if ((uint64_t)credit * HD_UNIT < p->eager_limit || (sends_wait && p->eager_max < 0))
+	else if (room < (uint64_t)hd_units(HD_MAX_INJECT) * HD_UNIT ||
+		 (sends_wait && (room < p->eager_limit || p->eager_max < 0)))
 		snprintf(text, size, "credit: it has not taken in what was sent");
 }
 
@@ -228,7 +230,7 @@ static void view_peer(const struct hd_peer *p, const struct hd_view_calls *calls
 		.sends_wait = p->queue.tqh_first || p->stalled_sqs.tqh_first,
 	};
 
-	say_peer(p, shown.sends_wait, (int32_t)left > 0 ? left : 0, shown.waits_for, sizeof(shown.waits_for));
+	say_peer(p, shown.sends_wait, shown.credit, shown.waits_for, sizeof(shown.waits_for));
 	calls->peer(calls->arg, &shown);
 }
 

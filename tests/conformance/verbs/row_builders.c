@@ -269,6 +269,24 @@ static void expect_stamp(struct ct_ep *e, struct ibv_cq_ex *cq, uint64_t *before
 	*before = now;
 }
 
+/* The same queue pair with an extended completion queue, connected. */
+static struct ibv_cq_ex *with_extended(struct ct_ep *e, struct ibv_cq_init_attr_ex *attr)
+{
+	struct ct *ct = e->ct;
+	struct ibv_cq_ex *cq;
+
+	VT_OK(ct, ibv_destroy_qp(e->qp));
+	VT_OK(ct, ibv_destroy_cq(e->cq));
+	cq = ibv_create_cq_ex(e->context, attr);
+	CT_TRUE(ct, cq);
+	e->cq = e->rcq = ibv_cq_ex_to_cq(cq);
+	e->qp = vt_qp(e);
+	e->me.qpn = e->qp->qp_num;
+	vt_exchange(e);
+	vt_connect(e, e->qp, &e->peer[!ct->rank]);
+	return cq;
+}
+
 /* A CQ that is read piece by piece; posting in between is allowed. */
 static void extended(struct ct *ct)
 {
@@ -281,15 +299,7 @@ static void extended(struct ct *ct)
 
 	vt_open(ct, &e, NULL);
 	before = raw_clock(&e);
-	VT_OK(ct, ibv_destroy_qp(e.qp));
-	VT_OK(ct, ibv_destroy_cq(e.cq));
-	cq = ibv_create_cq_ex(e.context, &attr);
-	CT_TRUE(ct, cq);
-	e.cq = e.rcq = ibv_cq_ex_to_cq(cq);
-	e.qp = vt_qp(&e);
-	e.me.qpn = e.qp->qp_num;
-	vt_exchange(&e);
-	vt_connect(&e, e.qp, &e.peer[!ct->rank]);
+	cq = with_extended(&e, &attr);
 	CT_EQ(ct, ibv_start_poll(cq, &poll), ENOENT);
 	for (uint64_t i = 0; i < 4; i++)
 		vt_recv(&e, i * 64, 64, i);
@@ -346,15 +356,7 @@ static void extended_datagram(struct ct *ct)
 	struct ct_ep e;
 
 	vt_open(ct, &e, &want);
-	VT_OK(ct, ibv_destroy_qp(e.qp));
-	VT_OK(ct, ibv_destroy_cq(e.cq));
-	cq = ibv_create_cq_ex(e.context, &attr);
-	CT_TRUE(ct, cq);
-	e.cq = e.rcq = ibv_cq_ex_to_cq(cq);
-	e.qp = vt_qp(&e);
-	e.me.qpn = e.qp->qp_num;
-	vt_exchange(&e);
-	vt_connect(&e, e.qp, &e.peer[!ct->rank]);
+	cq = with_extended(&e, &attr);
 	av = vt_av(&e, &e.peer[!ct->rank]);
 	e.ah = ibv_create_ah(e.pd, &av);
 	CT_TRUE(ct, e.ah);

@@ -154,6 +154,12 @@ static int init_check(const struct hv_context *ctx, const struct ibv_qp_init_att
 	return parts_are_whole(a);
 }
 
+/* Is it for the first of the port's GIDs? So is what does not say. */
+static bool is_for_first(const struct hv_context *ctx, uint32_t mark)
+{
+	return !mark || mark == ctx->port.gids[0].mark;
+}
+
 /*
  * The 40 bytes before a datagram, ibv_post_recv(3): as RoCE v2 has them, an IPv6 header, or zeros and an IPv4 header behind; with an
  * InfiniBand link layer a GRH, where the sender wants one. Only addresses are filled in, what its sender has said, and what tells the two apart.
@@ -178,6 +184,8 @@ static uint64_t head_fill(void *owner, const struct hd_sender *from, void *at)
 	grh.next_hdr = ethernet ? 17 : 27;
 	if (from->group)
 		grh.dgid = *hv_mcast_gid(from->group);
+	else if (hv_likely(!HV_DATAGRAM_IPV6(from->word) && is_for_first(ctx, HV_DATAGRAM_MARK(from->word))))
+		grh.dgid = ctx->port.gids[0].gid;
 	else
 		hv_grh_fill(ctx, from, &grh);
 	if (hv_grh_write(ctx, &grh, at))

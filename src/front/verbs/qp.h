@@ -183,7 +183,7 @@ static inline int hv_ah_dest(struct hv_ah *ah, uint32_t qpn, struct hd_dest **ou
  */
 bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void *at);
 
-/* hv_grh_fill: both addresses of a header in front of what was sent to this port alone. */
+/* hv_grh_fill: both addresses of a header in front of what was sent to this port alone, where they are not the first ones. */
 void hv_grh_fill(const struct hv_context *ctx, const struct hd_sender *from, struct ibv_grh *grh);
 
 /*

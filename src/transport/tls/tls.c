@@ -19,14 +19,12 @@
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #define RECORDS (1ull << 23) /* of one key; half of what RFC 8446, 5.5 allows for AES-GCM */
 
 /* ---- the socket, as OpenSSL sees it ---- */
 
 /* During the handshake. It asks for no more than the record that it wants: what stands behind the last one is ours. */
-
 static int wire_read(BIO *bio, char *buf, size_t len, size_t *got)
 {
 	struct hd_seal *s = BIO_get_data(bio);
@@ -54,7 +52,7 @@ static int wire_write(BIO *bio, const char *buf, size_t len, size_t *put)
 
 static long wire_ctrl(BIO *bio, int what, long num, void *ptr)
 {
-	return what == BIO_CTRL_FLUSH; /* out_flush sees to that */
+	return what == BIO_CTRL_FLUSH; /* hd_tls_flush sees to that */
 }
 
 static int wire_create(BIO *bio)

@@ -26,6 +26,7 @@
 #define WARM_UP 1000 /* batches */
 #define BATCHES 100  /* of one count */
 #define COUNTS 10
+#define PAUSE_US 200
 
 /*
  * Threads of the libraries see whether the program still polls, by the clock. Under callgrind that looks as if it had gone: they wait
@@ -52,6 +53,13 @@ int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const s
 				   .tv_nsec = (long)(then % 1000000000) };
 	*(void **)&real = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
 	return real ? real(cond, mutex, &later) : ENOSYS;
+}
+
+void paths_pause(void)
+{
+	CALLGRIND_TOGGLE_COLLECT;
+	usleep(PAUSE_US);
+	CALLGRIND_TOGGLE_COLLECT;
 }
 
 static const struct path *find(const char *name)

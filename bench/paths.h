@@ -15,6 +15,12 @@ struct path {
 	void (*batch)(void);
 };
 
+/*
+ * Before a batch of short writes, which go by packet to a target that has polled a moment ago, and else by a direct copy: lets that
+ * moment pass, so that they always go the second way. Nothing is counted meanwhile.
+ */
+void paths_pause(void);
+
 extern const struct path fi_paths[], verbs_paths[]; /* the last has no name */
 
 #endif

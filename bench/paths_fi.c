@@ -122,6 +122,7 @@ static void posted(const char *what, ssize_t rc)
 
 static void write_8(void)
 {
+	paths_pause();
 	for (int i = 0; i < BATCH; i++)
 		posted("fi_write", fi_write(from.ep, from.tx_buf, 8, from.tx_desc, from.peer, target_addr,
 					    fi_mr_key(target), context()));

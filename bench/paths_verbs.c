@@ -146,6 +146,7 @@ static void rc_write(enum ibv_wr_opcode opcode)
 
 static void rc_write_8(void)
 {
+	paths_pause();
 	rc_write(IBV_WR_RDMA_WRITE);
 }
 

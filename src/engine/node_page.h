@@ -7,6 +7,7 @@
 #ifndef HD_ENGINE_NODE_PAGE_H
 #define HD_ENGINE_NODE_PAGE_H
 
+#include "base/witness.h"
 #include "engine/wire.h"
 
 #include <stdatomic.h>
@@ -14,7 +15,7 @@
 #include <stddef.h>
 
 #define HD_PAGE_MAGIC 0x65676170u /* "page" */
-#define HD_PAGE_VERSION 5
+#define HD_PAGE_VERSION 6
 #define HD_PAGE_LINKS 512
 #define HD_PAGE_NAME "heddle-node"
 
@@ -64,6 +65,8 @@ struct hd_node_page {
 	/* A word for peers to try a direct copy on: they read `probe_word`'s value from our memory at `probe_addr`. */
 	_Alignas(64) uint64_t probe_addr;
 	uint64_t probe_value;
+	/* Whether the process is still there, and the program that it was. The owner's; that of a page that nobody bears witness in is 0. */
+	struct hd_witness witness;
 	struct hd_page_link links[HD_PAGE_LINKS];
 };
 

@@ -376,6 +376,7 @@ static void page_make(struct hd_node *node)
 	page->probe_addr = (uintptr_t)&node->probe;
 	page->probe_value = node->probe;
 	strcpy(page->front, "rig");
+	hd_witness_open(&page->witness);
 	node->page = page;
 }
 
@@ -465,7 +466,8 @@ bool rig_node_close(struct hd_node *node)
 		TAILQ_REMOVE(&node->ends, end, entry);
 		free(end);
 	}
-	munmap(node->page, PAGE_SIZE);
+	if (hd_witness_close(&node->page->witness))
+		munmap(node->page, PAGE_SIZE);
 	close(node->page_fd);
 	close(node->wake_fd);
 	close(node->epoll_fd);

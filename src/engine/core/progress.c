@@ -216,6 +216,7 @@ static __attribute__((noinline)) int slow_run(struct hd_node *node)
 	int n;
 
 	hd_core(node)->slow_due = hd_ticks() + hd_core(node)->slow_step;
+	hd_witness_renew(&hd_core(node)->page->witness);
 	n = watches_run(node);
 	n += timers_run(node);
 	if (hd_unlikely(set && !hd_core(node)->timer_fd_set && hd_core(node)->arms))

@@ -25,6 +25,9 @@
 
 #define PAGE_SIZE ((sizeof(struct hd_page_file) + 4095) & ~UINT64_C(4095))
 static_assert(PAGE_SIZE / 1024 <= UINT16_MAX, "size_kib says it");
+#define WITNESS_SIZE \
+	0x10000u /* from the start: a whole number of pages, however long those are, in the first of which it stands */
+static_assert(offsetof(struct hd_node_page, witness) + sizeof(struct hd_witness) <= 4096, "in the first");
 
 static int memfd(void)
 {
@@ -110,13 +113,22 @@ int hd_page_open(struct hd_node *node)
 		    sizeof(hd_names(node)->probe_word))
 		return -EIO;
 	page_fill(node);
+	hd_witness_open(&hd_core(node)->page->witness);
 	return 0;
+}
+
+/* All of it, or but for the part that another thread's list of robust mutexes goes through. */
+static void page_unmap(struct hd_node_page *page)
+{
+	size_t kept = hd_witness_close(&page->witness) ? 0 : WITNESS_SIZE;
+
+	munmap((char *)page + kept, PAGE_SIZE - kept);
 }
 
 void hd_page_close(struct hd_node *node)
 {
 	if (hd_core(node)->page && !hd_core(node)->gate.dead) /* not mapped in a forked child */
-		munmap(hd_core(node)->page, PAGE_SIZE);
+		page_unmap(hd_core(node)->page);
 	if (hd_names(node)->page_fd >= 0)
 		close(hd_names(node)->page_fd);
 }

@@ -52,16 +52,14 @@ static inline _Atomic uint32_t *hd_shm_offer_word(struct hd_shm_link *l, bool ou
  */
 int hd_shm_slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec *out);
 
-#define HD_SHM_LOOKS_FROM (256u << 10) /* bytes of a write from which another system call does not count */
-
 /*
- * hd_shm_still_there: is the other process alive, and the program that it was? Asks the kernel (hd_shm_look_there) at most once in a millisecond; longer
- * writes ask each time.
+ * hd_shm_still_there: is the other process alive, and the program that it was? Its page has a witness to that; where that is silent, for whatever reason, the kernel is asked
+ * (hd_shm_look_there).
  */
 bool hd_shm_look_there(struct hd_shm_link *l);
 static inline bool hd_shm_still_there(struct hd_shm_link *l)
 {
-	return hd_likely(hd_ticks() < l->peer.alive_until) || hd_shm_look_there(l);
+	return hd_likely(hd_witness_testifies(&l->page->witness)) || hd_shm_look_there(l);
 }
 
 /*
@@ -74,8 +72,7 @@ static inline ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec
 {
 	ssize_t done;
 
-	if (out && hd_iov_len(there, theres) >= HD_SHM_LOOKS_FROM ? !hd_shm_look_there(l)
-								  : hd_unlikely(!hd_shm_still_there(l)))
+	if (hd_unlikely(!hd_shm_still_there(l)))
 		return -ESRCH;
 	done = out ? process_vm_writev(l->peer.pid, here, (unsigned long)heres, there, (unsigned long)theres,
 				       0)

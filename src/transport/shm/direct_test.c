@@ -404,34 +404,37 @@ static pid_t another_program(void)
 }
 
 /*
- * Nothing is written into a program that the other process has become: no call is made that could. A short write may be for a
- * millisecond.
+ * Nothing is written into a program that the other process has become: no call is made that could. Whether its page never had a witness, or one that the
+ * kernel has marked.
  */
 static void another_program_is_not_written_to(void **state)
 {
 	enum {
-		LONG = HD_SHM_LOOKS_FROM + 8 /* its last bytes may go apart */
+		LONG = (256 << 10) + 8 /* its last bytes may go apart */
 	};
 	static const size_t lens[] = { 64, LONG };
+	static const uint32_t words[] = { 0, 4711 | FUTEX_OWNER_DIED };
 	static uint8_t near[LONG], far[LONG];
 	struct duo d;
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 4; i++) {
+		struct hd_witness *witness;
+		uint32_t word;
 		pid_t pid;
 
 		scene_open(&d);
+		witness = &hd_node_page(d.node[1])->witness;
 		assert_int_equal(direct_one(&d, near, far, 64, true), 64);
 		pid = another_program();
 		d.link[0]->peer.pid = pid;
-		if (!i)
-			d.link[0]->peer.alive_until = 0; /* the millisecond is over */
-		else
-			d.link[0]->peer.alive_until = UINT64_MAX; /* and here it is not */
+		word = atomic_load(&witness->word);
+		atomic_store(&witness->word, words[i / 2]);
 		vm_seam.calls = 0;
-		assert_int_equal(direct_one(&d, near, far, lens[i], true), -ENOTCONN);
+		assert_int_equal(direct_one(&d, near, far, lens[i % 2], true), -ENOTCONN);
 		assert_int_equal(vm_seam.calls, 0);
 		kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		atomic_store(&witness->word, word);
 		duo_close(&d);
 	}
 }

@@ -12,8 +12,6 @@
 #include <signal.h>
 #include <sys/uio.h>
 
-#define ALIVE_US 1000 /* how long a process is taken for alive without asking */
-
 uint64_t hd_shm_born(pid_t pid)
 {
 	uint64_t born = 0;
@@ -104,8 +102,5 @@ bool hd_shm_look_there(struct hd_shm_link *l)
 	if (pidfd_is_readable(l->peer.pidfd.fd))
 		return false;
 	error = hd_shm_probe_page(l);
-	if (error == ESRCH || error == EFAULT)
-		return false; /* of anything else the copy itself tells */
-	l->peer.alive_until = hd_ticks() + ALIVE_US * hd_ticks_per_us();
-	return true;
+	return error != ESRCH && error != EFAULT; /* of anything else the copy itself tells */
 }

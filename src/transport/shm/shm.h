@@ -70,11 +70,10 @@ TAILQ_HEAD(hd_shm_helps, hd_shm_help);
 
 /* The other process: wake.c, process.c. */
 struct hd_shm_peer {
-	pid_t pid;	      /* 0: it is not visible from here */
-	bool probed;	      /* a read of its memory has shown that it is that process */
-	uint64_t born;	      /* hd_shm_born() of it, where there was no pidfd of it; 0: not known */
-	uint64_t alive_until; /* hd_ticks(): so long it is the same process: hd_shm_still_there */
-	int poke_fd;	      /* its memory as a file; -1: not open */
+	pid_t pid;     /* 0: it is not visible from here */
+	bool probed;   /* a read of its memory has shown that it is that process */
+	uint64_t born; /* hd_shm_born() of it, where there was no pidfd of it; 0: not known */
+	int poke_fd;   /* its memory as a file; -1: not open */
 	bool poke_tried;
 	bool poke_forces;      /* hd_shm_poke_forces: not for writes */
 	int wake;	       /* its eventfd */

@@ -217,7 +217,6 @@ static void a_dead_helper_is_not_waited_for(void **state)
 		assert_int_equal(unget(&d, &m, false), -EINPROGRESS);
 		assert_int_equal(pipe(dead), 0);
 		own = d.link[1]->peer.pidfd.fd;
-		d.link[1]->peer.alive_until = 0;
 		if (has_pidfd) {
 			close(dead[1]);
 			d.link[1]->peer.pidfd.fd = dead[0]; /* readable, as the pidfd of a dead process is */

@@ -76,7 +76,7 @@ int hd_block_turn(struct hd_node *node, bool beside)
 static void block_wake_up(struct hd_node *node)
 {
 	hd_sleep_disarm(node);
-	hd_core(node)->slow_due = 0;
+	hd_node_hurry(node);
 	if (--hd_core(node)->worker.sleepers)
 		return;
 	if (hd_core(node)->worker.besides)

@@ -51,6 +51,7 @@ static inline void hd_publish(struct hd_node *node)
 static inline void hd_node_hurry(struct hd_node *node)
 {
 	hd_core(node)->slow_due = 0;
+	hd_core(node)->turns |= HD_EIGHTH;
 }
 
 /* hd_work_due: there is work of this kind, for the work phase of the next turn. */

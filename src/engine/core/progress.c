@@ -265,7 +265,7 @@ int hd_turn(struct hd_node *node)
 		n = hd_core(node)->turn_ops->look(node, false);
 	if (n)
 		hd_core(node)->news = true;
-	if (hd_unlikely((++hd_core(node)->turns & 7) == 0 || !hd_core(node)->slow_due))
+	if (hd_unlikely((++hd_core(node)->turns & HD_EIGHTH) == 0))
 		n += now_and_then(node);
 	if (hd_unlikely(hd_core(node)->work))
 		n += work_run(node);
@@ -457,6 +457,7 @@ int hd_core_open(struct hd_node *node)
 	int rc;
 
 	hd_core(node)->slow_step = SLOW_US * hd_ticks_per_us();
+	hd_node_hurry(node);
 	hd_core(node)->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	hd_core(node)->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	hd_core(node)->wake_watch =

@@ -69,12 +69,14 @@ enum hd_count {
 	HD_COUNTS
 };
 
+#define HD_EIGHTH 7u
+
 struct hd_core {
 	struct hd_gate gate; /* first: hd_gate_of */
 	/* every turn of progress */
 	struct hd_port *active[HD_MAX_PORTS];
 	int active_count;
-	uint32_t turns;
+	uint32_t turns;	     /* in those whose HD_EIGHTH is 0 now_and_then is called */
 	bool news;	     /* a turn has brought something since hd_offer_look */
 	uint64_t offer_look; /* hd_ticks(): when to call that again; 0: at once */
 	_Atomic uintptr_t

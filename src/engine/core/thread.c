@@ -33,7 +33,7 @@ static void auto_block(struct hd_node *node)
 		poll(&p, 1, ms);
 		hd_node_lock(node);
 		hd_core(node)->worker.asks &= ~(unsigned)HD_ASK_ROUSE;
-		hd_core(node)->slow_due = 0;
+		hd_node_hurry(node);
 	}
 	hd_sleep_disarm(node);
 }
@@ -121,7 +121,7 @@ static bool keep_vigil(struct hd_node *node, uint64_t *seen)
 		hd_node_unlock(node);
 		poll(&p, 1, ms < 0 || ms > WATCH_MS ? WATCH_MS : ms);
 		hd_node_lock(node);
-		hd_core(node)->slow_due = 0;
+		hd_node_hurry(node);
 	}
 	hd_sleep_disarm(node);
 	hd_watchdog_turn(node);

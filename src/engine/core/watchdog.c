@@ -153,7 +153,7 @@ void hd_watchdog_serve(struct hd_node *node)
 	bool away = g->handed && hd_node_epoch(node) - g->epoch < EMPTY;
 	bool found;
 
-	hd_core(node)->slow_due = 0;
+	hd_node_hurry(node);
 	found = hd_watchdog_turn(node) > 0;
 	if (found) /* the program may find its completion there without a turn of its own */
 		watchdog_hand_over(node, true);

@@ -194,19 +194,30 @@ int hd_dest_announced(struct hd_peer *peer, const struct hd_announce *list, size
 	return 0;
 }
 
+/* A destination that leads to this generation of the endpoint. */
+static struct hd_dest *bound_to(const struct hd_peer *peer, uint32_t index, uint16_t gen)
+{
+	struct hd_dest *first = hd_dest_by_id(peer->node, hd_remote_source(peer, index)), *d = first;
+
+	while (d && d->gen != gen)
+		d = d->alike == first ? NULL : d->alike;
+	return d;
+}
+
+/* A call, by a connection of its own, may have led to the next endpoint of this index already: what leads there stays. */
 void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
+	bool is_known = hd_remote_at(peer, index) && hd_remote_gen(peer, index) == gen;
 	struct hd_dest *d;
 
-	if (!hd_remote_at(peer, index) || hd_remote_gen(peer, index) != gen)
-		return;
-	while ((d = hd_dest_by_id(peer->node, hd_remote_source(peer, index)))) {
+	while ((d = bound_to(peer, index, gen))) {
 		if (d->refs) /* else nothing is on its way there */
 			hd_links(peer->node)->observers->unreached(d, HD_S_REFUSED);
 		hd_dest_unbind(d);
 	}
-	if (hd_credit_holds(peer))
+	if (is_known && hd_credit_holds(peer))
 		hd_links(peer->node)->observers->renewed(peer, index);
 	hd_peer_settle(peer);
-	hd_remote_forget(peer, index);
+	if (is_known)
+		hd_remote_forget(peer, index);
 }

@@ -200,12 +200,13 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 	if (hd_peer_remote(peer, remote) == 0) {
 		at = hd_remote_at(peer, remote);
 		old = hd_dest_by_id(dest->node, at->dest_id);
+		dest->gen = newer(at->gen, gen);
 		hd_remote_set_key(peer, remote, dest->key);
 		if (old && old != dest)
 			join(dest, old);
-		if (!old || old == dest || !old->refs) {
+		if (!old || old == dest || (!old->refs && old->gen == dest->gen)) {
 			at->dest_id = dest->id;
-			at->gen = newer(at->gen, gen);
+			at->gen = dest->gen;
 			if (old && old != dest)
 				absorb(dest, old);
 		} else {

@@ -306,6 +306,10 @@ static bool smaller(const struct hd_node_id *a, const struct hd_node_id *b)
 static void lead_to(struct hd_dest *dest, struct hd_peer *peer, const struct hd_pkt *pkt)
 {
 	dest->link = NULL;
+	if (peer->state == HD_PEER_LIVE && hd_remote_has_gone(peer, (uint32_t)pkt->imm, (uint16_t)pkt->op)) {
+		hd_dest_again(dest, -ECONNREFUSED);
+		return;
+	}
 	if (peer->state == HD_PEER_LIVE) {
 		hd_dest_bind(dest, peer, (uint32_t)pkt->imm, (uint16_t)pkt->op);
 		return;

@@ -53,7 +53,8 @@ enum hd_peer_state {
 /* What one endpoint of a peer is to us. */
 struct hd_remote {
 	uint32_t dest_id; /* 0: it has no name here */
-	uint16_t gen;
+	uint16_t gen;	  /* 0: not known */
+	uint16_t gone;	  /* the last that has been closed; 0: none */
 };
 
 /* Credit in both directions: link/credit.h, which alone touches it. */
@@ -229,9 +230,13 @@ struct hd_peer *hd_peer_self(struct hd_node *node);
 /* hd_peer_remote: make room for what is known of endpoint `index` of the peer. Negative: out of range or memory. */
 int hd_peer_remote(struct hd_peer *peer, uint32_t index);
 
-/* hd_remote_set_key: of one that there is room for. hd_remote_forget: it is no more. hd_remotes_free: the peer goes. */
+/*
+ * hd_remote_set_key: of one that there is room for. hd_remote_forget: it is no more; a destination that is left leads to the next one of this index.
+ * hd_remote_has_gone: this generation of it has been closed, though who was called has just said that it listens: he said so before. hd_remotes_free: the peer goes.
+ */
 void hd_remote_set_key(struct hd_peer *peer, uint32_t index, uint64_t key);
 void hd_remote_forget(struct hd_peer *peer, uint32_t index);
+bool hd_remote_has_gone(const struct hd_peer *peer, uint32_t index, uint16_t gen);
 void hd_remotes_free(struct hd_peer *peer);
 
 /*

@@ -126,16 +126,22 @@ void hd_remote_set_key(struct hd_peer *peer, uint32_t index, uint64_t key)
 
 void hd_remote_forget(struct hd_peer *peer, uint32_t index)
 {
-	struct hd_far_remote *far;
+	struct hd_remote *remote = hd_remote_at(peer, index);
+	const struct hd_dest *next = hd_dest_by_id(peer->node, remote->dest_id);
 
-	if (index < peer->remote_count) {
-		peer->remotes[index] = (struct hd_remote){ 0 };
-		hd_remote_keys(peer)[index] = 0;
-		return;
-	}
-	far = remote_far_find(peer, index);
-	if (far)
-		remote_far_drop(peer, far);
+	remote->gone = remote->gen;
+	remote->gen = next ? next->gen : 0;
+	hd_remote_set_key(peer, index, next ? next->key : 0);
+	if (!next && index >= peer->remote_count)
+		remote_far_drop(peer, remote_far_find(peer, index));
+}
+
+/* Generations are compared as numbers that wrap, so of the one that is there now nothing is concluded. */
+bool hd_remote_has_gone(const struct hd_peer *peer, uint32_t index, uint16_t gen)
+{
+	const struct hd_remote *remote = hd_remote_at(peer, index);
+
+	return remote && remote->gone && remote->gen != gen && (int16_t)(gen - remote->gone) <= 0;
 }
 
 void hd_remotes_free(struct hd_peer *peer)

@@ -245,7 +245,7 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 {
 	struct hd_queued *h = hd_bytes_get(&hd_rqs(p->ep->node)->bytes, sizeof(*h) + a->len);
 	struct hd_peer *peer = a->peer;
-	bool first = TAILQ_EMPTY(&p->respq.queue);
+	bool first = TAILQ_EMPTY(&p->respq.queue), in_vain = p->life.unreached;
 
 	if (h)
 		h->of_peer.list = NULL;
@@ -268,7 +268,9 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 	h->held.ended = queued_ended;
 	LIST_INSERT_HEAD(&peer->held_back, &h->held, entry);
 	hd_credit_hold(peer, a->units);
-	if (first)
+	p->life.unreached =
+		false; /* who says this is there now, and may be who was called in vain: so he is called once more */
+	if (first || in_vain)
 		hd_respq_resume(p);
 	return 0;
 }

@@ -97,3 +97,32 @@ void ct_reaches(struct ct_ep *e, struct fid_cntr *cntr, uint64_t value)
 	CT_EQ(e->ct, fi_cntr_read(cntr), value);
 	CT_EQ(e->ct, fi_cntr_readerr(cntr), 0);
 }
+
+void ct_wrote(struct ct_ep *e, void *ctx)
+{
+	struct ct_comp c;
+
+	ct_of(e, ctx, &c);
+	CT_EQ(e->ct, c.err, 0);
+	CT_EQ(e->ct, c.flags & (FI_RMA | FI_WRITE | FI_READ | FI_SEND), FI_RMA | FI_WRITE);
+}
+
+void ct_have_read(struct ct_ep *e, void *ctx)
+{
+	struct ct_comp c;
+
+	ct_of(e, ctx, &c);
+	CT_EQ(e->ct, c.err, 0);
+	CT_EQ(e->ct, c.flags & (FI_RMA | FI_WRITE | FI_READ | FI_RECV), FI_RMA | FI_READ);
+}
+
+struct fi_msg_rma ct_rma_to(const struct ct_ep *e, const struct iovec *iov, const struct fi_rma_iov *there,
+			    void *ctx)
+{
+	return (struct fi_msg_rma){ .msg_iov = iov,
+				    .iov_count = 1,
+				    .addr = e->addr[1],
+				    .rma_iov = there,
+				    .rma_iov_count = 1,
+				    .context = ctx };
+}

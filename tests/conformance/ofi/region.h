@@ -6,6 +6,8 @@
 
 #include "ct.h"
 
+#include <rdma/fi_rma.h>
+
 /* What an initiator needs to know of a region. */
 struct ct_place {
 	uint64_t addr, key;
@@ -44,5 +46,11 @@ void ct_rig_open_counted(struct ct_rig *x, struct ct *ct, const struct ct_want *
 /* ct_cntr_bind opens a counter and binds it to an endpoint. ct_reaches waits until it has this value, no more and no error. */
 struct fid_cntr *ct_cntr_bind(struct ct_ep *e, uint64_t what);
 void ct_reaches(struct ct_ep *e, struct fid_cntr *cntr, uint64_t value);
+
+/* ct_wrote, ct_have_read: the completion of this context is one of a write, a read. ct_rma_to: one segment here, one there, at rank 1. */
+void ct_wrote(struct ct_ep *e, void *ctx);
+void ct_have_read(struct ct_ep *e, void *ctx);
+struct fi_msg_rma ct_rma_to(const struct ct_ep *e, const struct iovec *iov, const struct fi_rma_iov *there,
+			    void *ctx);
 
 #endif

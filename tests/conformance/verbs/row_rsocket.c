@@ -4,7 +4,6 @@
 #include "rst.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -14,7 +13,6 @@
 #include <stdlib.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- refused ------------------------------------------------------------------------------------------------------------ */
@@ -473,229 +471,6 @@ static void closed_by_two(struct ct *ct)
 	rst_close(&r);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------------------ */
-
-/* Nobody reads: the writer is stopped at some point, and goes on when there is room. */
-static void backpressure(struct ct *ct)
-{
-	struct rst r = { 0 };
-	static char buf[10000];
-	size_t sent = 0;
-	ssize_t rc;
-
-	rst_pair(ct, &r);
-	if (ct->rank) {
-		rst_nonblocking(&r, r.s, true);
-		ct_fill(buf, sizeof(buf), 5);
-		while ((rc = rsend(r.s, buf, sizeof(buf), 0)) > 0 && sent < 100u << 20)
-			sent += (size_t)rc;
-		CT_EQ(ct, rc, -1);
-		CT_EQ(ct, errno, EAGAIN);
-		CT_TRUE(ct, sent >= 65536 && sent < 100u << 20);
-		ct_put(ct, 0, &sent, sizeof(sent));
-		rst_await(&r, r.s, POLLOUT);
-		CT_TRUE(ct, rsend(r.s, buf, 1, 0) == 1);
-	} else {
-		ct_get(ct, NULL, 1, &sent, sizeof(sent));
-		for (size_t n = 0; n < sent + 1; n += (size_t)rc)
-			if ((rc = rrecv(r.s, buf, sizeof(buf), 0)) <= 0)
-				ct_fail(ct, "rrecv after %zu of %zu: %zd", n, sent, rc);
-	}
-	ct_sync(ct, NULL);
-	rst_close(&r);
-}
-
-static int64_t cpu_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-/* Who waits sleeps, and wakes up for what he waits for, an rsocket or a pipe. */
-static void sleeps(struct ct *ct)
-{
-	struct rst r = { 0 };
-	struct pollfd p[2];
-	int64_t before = cpu_ms();
-	int ends[2];
-	char c = 0;
-	fd_set set;
-
-	rst_pair(ct, &r);
-	if (ct->rank) {
-		usleep(400000); /* twice as long as the other one may use the processor, if it sleeps */
-		CT_EQ(ct, rsend(r.s, "a", 1, 0), 1);
-		usleep(400000);
-		CT_EQ(ct, rsend(r.s, "b", 1, 0), 1);
-		ct_sync(ct, NULL);
-		rst_close(&r);
-		return;
-	}
-	CT_EQ(ct, rrecv(r.s, &c, 1, 0), 1);
-	CMT_OK(ct, pipe(ends));
-	p[0] = (struct pollfd){ .fd = ends[0], .events = POLLIN };
-	p[1] = (struct pollfd){ .fd = r.s, .events = POLLIN };
-	CT_EQ(ct, rpoll(p, 2, RST_PATIENCE), 1);
-	CT_EQ(ct, p[0].revents, 0);
-	CT_EQ(ct, p[1].revents & POLLIN, POLLIN);
-	CT_TRUE(ct, cpu_ms() - before < 400);
-	CT_EQ(ct, rread(r.s, &c, 1), 1);
-	CT_EQ(ct, write(ends[1], "x", 1), 1);
-	CT_EQ(ct, rpoll(p, 2, RST_PATIENCE), 1);
-	CT_EQ(ct, p[0].revents, POLLIN);
-	FD_ZERO(&set);
-	FD_SET(ends[0], &set);
-	FD_SET(r.s, &set);
-	CT_EQ(ct,
-	      rselect((ends[0] > r.s ? ends[0] : r.s) + 1, &set, NULL, NULL,
-		      &(struct timeval){ .tv_sec = 5 }),
-	      1);
-	CT_TRUE(ct, FD_ISSET(ends[0], &set) && !FD_ISSET(r.s, &set));
-	CT_EQ(ct, read(ends[0], &c, 1), 1);
-	CT_EQ(ct, rpoll(p, 2, 30), 0);
-	CT_EQ(ct, rselect(0, NULL, NULL, NULL, &(struct timeval){ 0 }), 0);
-	ct_sync(ct, NULL);
-	rst_close(&r);
-}
-
-/* Sets of which one has this descriptor, or none. */
-static int select_one(struct ct *ct, int fd, short event, struct timeval *time)
-{
-	static const short events[] = { POLLIN, POLLOUT, POLLPRI };
-	fd_set set[3];
-	int rc;
-
-	for (int i = 0; i < 3; i++) {
-		FD_ZERO(&set[i]);
-		if (events[i] == event)
-			FD_SET(fd, &set[i]);
-	}
-	rc = rselect(fd + 1, &set[0], &set[1], &set[2], time);
-	for (int i = 0; i < 3; i++)
-		CT_EQ(ct, !!FD_ISSET(fd, &set[i]), rc && events[i] == event);
-	return rc;
-}
-
-/* What is ready stays in its set; a descriptor that is none and a time that is none are errors. */
-static void selects(struct ct *ct)
-{
-	struct timeval now = { 0 }, later = { .tv_sec = RST_PATIENCE / 1000 }, never = { .tv_usec = -1 };
-	struct rst r = { 0 };
-	char c;
-
-	rst_pair(ct, &r);
-	if (!ct->rank) {
-		CT_EQ(ct, select_one(ct, r.s, POLLIN, &now), 0);
-		CT_EQ(ct, select_one(ct, r.s, POLLPRI, &now), 0);
-		CT_EQ(ct, select_one(ct, r.s, POLLOUT, &later), 1); /* when its caller has heard of it */
-		CMT_ERR(ct, rselect(-1, NULL, NULL, NULL, &now), EINVAL);
-		CMT_ERR(ct, select_one(ct, r.s, POLLIN, &never), EINVAL);
-		CMT_ERR(ct, select_one(ct, FD_SETSIZE - 1, POLLIN, &now), EBADF);
-	}
-	ct_sync(ct, NULL);
-	if (ct->rank) {
-		CT_EQ(ct, rsend(r.s, "a", 1, 0), 1);
-		ct_sync(ct, NULL);
-	} else {
-		CT_EQ(ct, select_one(ct, r.s, POLLIN, &later), 1);
-		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 1);
-		CT_EQ(ct, select_one(ct, r.s, POLLIN, &now), 0);
-		ct_sync(ct, NULL);
-		CT_EQ(ct, select_one(ct, r.s, POLLIN, NULL), 1); /* it has been closed */
-		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 0);
-	}
-	rst_close(&r);
-}
-
-/* It is under way, or has succeeded meanwhile. */
-static void calls_again(struct rst *r, int under_way)
-{
-	int rc = rconnect(r->s, (struct sockaddr *)&r->at, rst_size(r));
-
-	if (rc && errno != under_way && errno != EISCONN)
-		ct_fail(r->ct, "rconnect: %s", strerror(errno));
-}
-
-/* Non-blocking from the first call on. */
-static void nonblocking(struct ct *ct)
-{
-	struct rst r = { 0 };
-	int err = -1;
-	socklen_t len = sizeof(err);
-
-	rst_open(ct, &r);
-	if (ct->rank) {
-		r.s = rst_call(&r, true);
-		calls_again(&r, EINPROGRESS);
-		calls_again(&r, EALREADY);
-		rst_await(&r, r.s, POLLOUT);
-		CMT_OK(ct, rgetsockopt(r.s, SOL_SOCKET, SO_ERROR, &err, &len));
-		CT_EQ(ct, err, 0);
-		CMT_ERR(ct, rconnect(r.s, (struct sockaddr *)&r.at, rst_size(&r)), EISCONN);
-	} else {
-		rst_nonblocking(&r, r.listener, true);
-		rst_await(&r, r.listener, POLLIN);
-		r.s = raccept(r.listener, NULL, NULL);
-		CT_TRUE(ct, r.s >= 0);
-		CT_EQ(ct, rfcntl(r.s, F_GETFL) & O_NONBLOCK, 0);
-		rst_await(&r, r.s, POLLOUT);
-	}
-	for (int turn = 0; turn < 2; turn++)
-		if (turn == ct->rank) {
-			CT_EQ(ct, rsend(r.s, "hello", 5, 0), 5);
-		} else {
-			char buf[8];
-
-			rst_await(&r, r.s, POLLIN);
-			CT_EQ(ct, rrecv(r.s, buf, 8, 0), 5);
-		}
-	rst_close(&r);
-}
-
-struct reader {
-	struct rst *r;
-	size_t len;
-};
-
-static void *read_all(void *arg)
-{
-	struct reader *d = arg;
-
-	rst_receive(d->r, d->len, 9, 70000);
-	return NULL;
-}
-
-static void *poll_for(void *arg)
-{
-	struct reader *d = arg;
-
-	rst_await(d->r, d->r->s, POLLIN);
-	return NULL;
-}
-
-/* One thread writes, one reads, one polls, at both ends at once. */
-static void threads(struct ct *ct)
-{
-	struct rst r = { 0 };
-	struct reader d = { &r, 8 << 20 };
-	pthread_t reader, poller;
-
-	rst_pair(ct, &r);
-	CT_EQ(ct, pthread_create(&reader, NULL, read_all, &d), 0);
-	rst_send(&r, d.len, 9, 30000);
-	CT_EQ(ct, pthread_join(reader, NULL), 0);
-	CT_EQ(ct, pthread_create(&poller, NULL, poll_for, &d), 0);
-	ct_let_others_sleep();
-	ct_sync(ct, NULL);
-	CT_EQ(ct, rsend(r.s, "x", 1, 0),
-	      1); /* this call, or the one that polls, takes in what the other has sent */
-	CT_EQ(ct, pthread_join(poller, NULL), 0);
-	ct_sync(ct, NULL);
-	rst_close(&r);
-}
-
 /* ---- direct writes --------------------------------------------------------------------------------------------------------------- */
 
 #define MAPPED 50000
@@ -801,11 +576,6 @@ const struct ct_case vt_rsocket[] = {
 	{ "RS", "reset", CT_TWO(reset) },
 	{ "RS", "death", CT_TWO(reset), .arg = 9 },
 	{ "RS", "closed-by-two", CT_TWO(closed_by_two), .slow = true },
-	{ "RS", "backpressure", CT_TWO(backpressure) },
-	{ "RS", "sleeps", CT_TWO(sleeps), .slow = true },
-	{ "RS", "selects", CT_TWO(selects) },
-	{ "RS", "nonblocking", CT_TWO(nonblocking) },
-	{ "RS", "threads", CT_TWO(threads) },
 	{ "RS", "mapped-memory", CT_TWO(mapped) },
 	{ "RS", "fork", CT_TWO(forks) },
 	{ 0 },

@@ -170,7 +170,7 @@ struct hd_transport {
 
 	/*
 	 * joining: has somebody of this node come so far into joining us that the link may work at its end already, though its HELLO has not been
-	 * delivered here? hd_link_missed() or the end of the link tells when that has come to nothing. NULL: nobody ever has.
+	 * delivered here? hd_link_missed() tells when that has come to nothing. NULL: nobody ever has.
 	 */
 	bool (*joining)(struct hd_port *port, const struct hd_node_id *id);
 
@@ -558,8 +558,8 @@ void hd_link_up(struct hd_link *link);
 /* hd_link_accepted: somebody called; l is the listener that was hit, NULL for transports that are joined. */
 void hd_link_accepted(struct hd_link *link, struct hd_listener *l);
 
-/* hd_link_missed: somebody of whom `joining` may have told has gone before his link was accepted. */
-void hd_link_missed(struct hd_node *node);
+/* hd_link_missed: somebody of this node, of whom `joining` may have told and does no longer, has gone before his HELLO was delivered. */
+void hd_link_missed(struct hd_node *node, const struct hd_node_id *id);
 
 /* hd_link_idle: nothing has come over a link with ops->silence for a while, or the node is about to sleep. Called as often as one likes. */
 void hd_link_idle(struct hd_link *link);

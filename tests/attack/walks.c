@@ -15,6 +15,7 @@
 #include "engine/xfer/fence.h"
 #include "engine/xfer/op.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,30 @@ static void bystanders_come(struct scene *sc, uint32_t count)
 
 		assert_int_equal(hd_ep_open(sc->s->a.node, &attr, &sc->eps[i]), 0);
 		assert_int_equal(hd_conn_expect(sc->eps[i], &r, &answer), 0);
+	}
+}
+
+/* Processes of our own user call, and have not said over which link. */
+static struct hd_node_id caller_id(uint32_t i)
+{
+	return (struct hd_node_id){ .word = { 2, i } };
+}
+
+static void callers_come(struct scene *sc)
+{
+	for (uint32_t i = 0; i < sc->count; i++) {
+		const struct hd_node_id id = caller_id(i);
+
+		assert_non_null(hd_peer_make(sc->s->a.node, &id, NULL));
+	}
+}
+
+static void callers_go(struct scene *sc)
+{
+	for (uint32_t i = 0; i < sc->count; i++) {
+		const struct hd_node_id id = caller_id(i);
+
+		hd_peer_drop(hd_peer_of_ours(sc->s->a.node, &id), -ECONNRESET);
 	}
 }
 
@@ -269,6 +294,14 @@ static void turns_out_to_be_known(struct scene *sc)
 	hd_rqs_rekey(sc->peer, UINT32_MAX - 2, UINT32_MAX - 1);
 }
 
+/* One of our own user does, before he has greeted over the better link. */
+static void hangs_up_early(struct scene *sc)
+{
+	const struct hd_node_id id = caller_id(0);
+
+	hd_link_missed(sc->s->a.node, &id);
+}
+
 /* Later than those of all others. */
 static void calls_and_hangs_up(struct scene *sc)
 {
@@ -288,6 +321,7 @@ static const struct {
 	{ "a hang-up: pairs", goes_for_pairs },
 	{ "a hang-up: fences", goes_for_fences },
 	{ "a call and a hang-up: its timer", calls_and_hangs_up },
+	{ "a hang-up in the greeting: callers", hangs_up_early },
 	{ "a connection ends: what is under way", closes_a_connection },
 	{ "an endpoint is closed: what is queued", closes_for_senders },
 	{ "an endpoint is closed: who asks", closes_for_services },
@@ -324,11 +358,13 @@ static void costs_of(struct attack_scene *s, uint32_t count, double *ns)
 	sc.peer = hd_links(s->a.node)->peers;
 	hd_node_lock(s->a.node); /* over all, so that nobody sends what is queued */
 	bystanders_come(&sc, count);
+	callers_come(&sc);
 	work_comes(&sc);
 	for (size_t row = 0; row < ROWS; row++)
 		ns[row] = cost_of(&sc, row);
 	assert_int_equal(hd_events(s->a.node)->answered, count);
 	work_goes(&sc);
+	callers_go(&sc);
 	bystanders_go(&sc);
 	hd_node_unlock(s->a.node);
 	wire_hang_up(s->w);
@@ -373,6 +409,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(bystanders_are_not_looked_at, attack_setup, attack_teardown),
 	};
 
+	setenv("HEDDLE_UNEXPECTED_MAX", "128G", 1); /* a first window for each caller */
 	if (argc > 1 && !strcmp(argv[1], "--figures"))
 		return figures();
 	return cmocka_run_group_tests_name("walks", tests, NULL, NULL);

@@ -61,7 +61,7 @@ int hd_node_wake_fd(struct hd_node *node)
 	return node->wake_fd;
 }
 
-void hd_link_missed(struct hd_node *node)
+void hd_link_missed(struct hd_node *node, const struct hd_node_id *id)
 {
 }
 

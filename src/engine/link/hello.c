@@ -472,22 +472,29 @@ static bool last_words_come(const struct hd_peer *peer)
 	return false;
 }
 
-/* Callers who are heard of no more, neither over the link that they called by nor over a better one. */
-static void callers_look(struct hd_deferred *deferred)
+/* A caller who is heard of no more, neither over the link that he called by nor over a better one. */
+static bool is_heard_no_more(const struct hd_peer *peer)
 {
-	struct hd_node *node = hd_node_of(deferred, struct hd_links, callers);
-	struct hd_peer *peer, *next;
-
-	HASH_ITER(hh, hd_links(node)->peers, peer, next)
-		if (peer->state == HD_PEER_SHAKING && !peer->shaking && !last_words_come(peer))
-			hd_peer_drop(peer, -ECONNRESET);
+	return peer->state == HD_PEER_SHAKING && !peer->shaking && !last_words_come(peer);
 }
 
-void hd_link_missed(struct hd_node *node)
+static void caller_missed(struct hd_timer *timer)
 {
+	struct hd_peer *peer = hd_container(timer, struct hd_peer, silence);
+
+	if (is_heard_no_more(peer))
+		hd_peer_drop(peer, -ECONNRESET);
+}
+
+void hd_link_missed(struct hd_node *node, const struct hd_node_id *id)
+{
+	struct hd_peer *peer = hd_peer_of_ours(node, id);
+
 	hd_assert_locked(node);
-	hd_links(node)->callers.fn = callers_look;
-	hd_deferred_post(node, &hd_links(node)->callers);
+	if (!peer || !is_heard_no_more(peer))
+		return;
+	peer->silence.fn = caller_missed; /* outside of the transport */
+	hd_timer_set(node, &peer->silence, 0);
 }
 
 /* The first link to a peer has gone in the middle of the greeting. */
@@ -567,8 +574,6 @@ void hd_hello_fallen(struct hd_link *link)
 		else
 			hd_dest_fail(dest, err);
 	}
-	if (!peer && s->joined && !s->initiator)
-		hd_link_missed(link->node);
 	if (!peer)
 		return;
 	s->peer = NULL;

@@ -40,7 +40,6 @@ struct hd_links {
 	uint64_t strangers_since; /* those who called and became nobody, in this second */
 	unsigned strangers;
 	struct hd_log_gate strangers_log;
-	struct hd_deferred callers; /* hello.c: some may have gone */
 	unsigned transport_choice;
 	struct hd_dest **dests; /* by id - 1 */
 	uint32_t dest_count;

@@ -251,6 +251,8 @@ static int on_ready(struct hd_shm_link *l, struct hd_shm_record *r)
 	if (err)
 		return err;
 	hd_shm_pending_join_leave(l);
+	TAILQ_INSERT_TAIL(&port->unmet, l, pending_join);
+	l->unmet = true;
 	hd_timer_stop(port->base.node, &l->setup.timer);
 	hd_link_init(&l->base, &port->base, port->link_ops);
 	hd_shm_link_live(l);
@@ -304,8 +306,7 @@ static void greet_give_up(struct hd_shm_link *l, int err, const char *why)
 				"process %d wanted to share memory and was sent away while %s: %s (%s)",
 				(int)l->peer.pid, states[l->state].name, why, strerror(-err));
 	hd_shm_pending_join_leave(l);
-	hd_link_missed(l->base.port->node);
-	hd_shm_link_free(l);
+	hd_shm_link_missed(l);
 }
 
 /* Take what the socket has. False: nothing has come. */

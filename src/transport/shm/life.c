@@ -138,10 +138,27 @@ void hd_shm_link_fail(struct hd_shm_link *l, int err, const char *why)
 	hd_link_down(&l->base, err, why);
 }
 
+void hd_shm_link_met(struct hd_shm_link *l)
+{
+	if (l->unmet)
+		TAILQ_REMOVE(&hd_shm_port_of(l)->unmet, l, pending_join);
+	l->unmet = false;
+}
+
+void hd_shm_link_missed(struct hd_shm_link *l)
+{
+	const struct hd_node_id id = l->setup.join_id;
+	struct hd_node *node = l->base.port->node;
+
+	hd_shm_link_free(l);
+	hd_link_missed(node, &id);
+}
+
 void hd_shm_link_free(struct hd_shm_link *l)
 {
 	struct hd_shm_port *port = hd_shm_port_of(l);
 
+	hd_shm_link_met(l);
 	hd_shm_poll_drop(l);
 	hd_timer_stop(port->base.node, &l->setup.timer);
 	hd_shm_hang_up(l);

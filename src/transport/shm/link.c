@@ -252,7 +252,7 @@ static void shm_link_close(struct hd_link *link)
 
 	hd_shm_copy_end(l);
 	hd_shm_direct_shut(l);
-	hd_shm_link_free(l);
+	hd_shm_link_missed(l);
 }
 
 /* By the credentials of the UNIX socket (greet.c), and a word of its memory where that can be read. */

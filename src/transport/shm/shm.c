@@ -84,6 +84,7 @@ static int shm_port_open(struct hd_node *node, struct hd_port **out)
 	port->link_ops = hd_shm_link_ops;
 	port->join_watch.fd = -1;
 	TAILQ_INIT(&port->pending_joins);
+	TAILQ_INIT(&port->unmet);
 	LIST_INIT(&port->late);
 	port->barrier = hd_shm_barrier_init();
 	hd_shm_copy_init();
@@ -121,15 +122,27 @@ static void shm_port_forked(struct hd_port *base)
 
 /* ---- the table ---- */
 
+static bool is_of(const struct hd_shm_link *l, const struct hd_node_id *id)
+{
+	return !memcmp(&l->setup.join_id, id, sizeof(*id));
+}
+
+/* A link that has become somebody's is passed by once, so all looks together cost as much as there are links, and those that wait. */
 static bool port_joining(struct hd_port *base, const struct hd_node_id *id)
 {
-	const struct hd_shm_port *port = (struct hd_shm_port *)base;
-	const struct hd_shm_link *l;
+	struct hd_shm_port *port = (struct hd_shm_port *)base;
+	struct hd_shm_link *l, *next;
 
-	LIST_FOREACH(l, &port->all, entry)
-		if (l->side && l->state >= HD_SHM_WAITING && !l->base.down && !l->base.peer &&
-		    !memcmp(&l->setup.join_id, id, sizeof(*id)))
+	TAILQ_FOREACH(l, &port->pending_joins, pending_join)
+		if (l->state == HD_SHM_WAITING && is_of(l, id))
 			return true;
+	for (l = TAILQ_FIRST(&port->unmet); l; l = next) {
+		next = TAILQ_NEXT(l, pending_join);
+		if (l->base.down || l->base.peer)
+			hd_shm_link_met(l);
+		else if (is_of(l, id))
+			return true;
+	}
 	return false;
 }
 

@@ -159,12 +159,14 @@ struct hd_shm_link {
 	struct hd_shm_mem *mem;
 	_Atomic uint64_t *accepted; /* and the other side's */
 	bool counted;		    /* in port->live */
+	bool unmet;		    /* in port->unmet */
 	uint32_t grant_seen;	    /* what was granted when we last looked */
 	struct hd_watch sock;	    /* fd -1: closed */
 	struct hd_shm_setup setup;
 	struct hd_shm_ending ending;
-	TAILQ_ENTRY(hd_shm_link) pending_join; /* port->pending joins while GREETING or WAITING */
-	LIST_ENTRY(hd_shm_link) entry;	       /* port->all */
+	TAILQ_ENTRY(hd_shm_link)
+	pending_join; /* port->pending_joins while GREETING or WAITING; port->unmet while `unmet` */
+	LIST_ENTRY(hd_shm_link) entry; /* port->all */
 };
 
 struct hd_shm_cold {
@@ -218,6 +220,7 @@ struct hd_shm_port {
 	struct hd_shm_advert advert;
 	TAILQ_HEAD(, hd_shm_link) pending_joins;
 	uint32_t pending_join_count;
+	TAILQ_HEAD(, hd_shm_link) unmet; /* joined, and live: nobody's yet when they were looked at last */
 };
 
 static inline struct hd_shm_link *hd_shm_link_of(struct hd_link *link)
@@ -389,6 +392,10 @@ void hd_shm_copy_end(struct hd_shm_link *link);
  */
 struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port);
 void hd_shm_link_free(struct hd_shm_link *link);
+
+/* hd_shm_link_missed: likewise, and whoever has joined by it may be nobody's caller any more. hd_shm_link_met: it is none of port->unmet. */
+void hd_shm_link_missed(struct hd_shm_link *l);
+void hd_shm_link_met(struct hd_shm_link *l);
 
 /*
  * hd_shm_link_ready: the memory is there: set up rings and operations. hd_shm_link_live: both sides are ready.

@@ -106,7 +106,7 @@ natives() {
 udaddies() {
 	port_kept=$port port=7174 space=111
 	[[ " ${*:3} " != *" ipoib "* ]] || space=2
-	both "$1" udaddy "${@:3}" -- udaddy -s "$to" "${@:3}" &&
+	both "$1" udaddy "${bound[@]}" "${@:3}" -- udaddy -s "$to" "${@:3}" &&
 		says log 'data transfers complete' 'return status 0' && says server 'data transfers complete' 'return status 0'
 	judge "udaddy${2:+ $2}, $1" "it does not end well"
 	port=$port_kept
@@ -333,5 +333,8 @@ if [ $fast = no ]; then
 	bound=(-b "$to")
 	rpings auto "across namespaces, by an address of their link" -C 20
 	ucmatoses auto "across namespaces, by an address of their link"
+	for i in 0 1; do ip -n "${names[$i]}" addr flush dev v0 scope global; done
+	rpings auto "across namespaces that have addresses of their link alone" -C 20
+	udaddies auto "across namespaces that have addresses of their link alone"
 fi
 finish

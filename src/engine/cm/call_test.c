@@ -6,6 +6,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
+static bool none_left; /* memory for who is looked up next */
+
+int __real_hd_dest_get_keyed(struct hd_node *node, const struct sockaddr *name, uint64_t auth,
+			     struct hd_dest **out);
+int __wrap_hd_dest_get_keyed(struct hd_node *node, const struct sockaddr *name, uint64_t auth,
+			     struct hd_dest **out);
+int __wrap_hd_dest_get_keyed(struct hd_node *node, const struct sockaddr *name, uint64_t auth,
+			     struct hd_dest **out)
+{
+	return none_left ? -ENOMEM : __real_hd_dest_get_keyed(node, name, auth, out);
+}
+
 /* ---- not coming about ------------------------------------------------------------------------------------------------------- */
 
 static void nobody_listens(void **state)
@@ -242,13 +254,41 @@ static void backlog_is_kept(void **state)
 		end_close_ep(&more[i]);
 	rig_close(&r);
 }
+
+/* There is no memory for whom the acceptance names. */
+static void no_memory_for_the_way(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct hd_request *request;
+		struct rig r;
+		struct got g;
+
+		rig_open(&r, transport);
+		call(&r, NULL);
+		request = called(&r);
+		assert_int_equal(hd_ep_accept(r.b.ep, request, NULL), 0);
+		none_left = true;
+		g = next(&r, r.ea);
+		none_left = false;
+		assert_int_equal(g.code, HD_EV_UP);
+		assert_int_equal(g.err, ENOMEM); /* nor is there any to tell him who has accepted */
+		rig_close(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_listens),	 cmocka_unit_test(not_a_service),
-		cmocka_unit_test(rejection_brings_data), cmocka_unit_test(no_answer),
-		cmocka_unit_test(caller_goes),		 cmocka_unit_test(caller_goes_unseen),
-		cmocka_unit_test(acceptor_goes),	 cmocka_unit_test(acceptor_takes_anothers_place),
+		cmocka_unit_test(nobody_listens),
+		cmocka_unit_test(not_a_service),
+		cmocka_unit_test(rejection_brings_data),
+		cmocka_unit_test(no_answer),
+		cmocka_unit_test(no_memory_for_the_way),
+		cmocka_unit_test(caller_goes),
+		cmocka_unit_test(caller_goes_unseen),
+		cmocka_unit_test(acceptor_goes),
+		cmocka_unit_test(acceptor_takes_anothers_place),
 		cmocka_unit_test(backlog_is_kept),
 	};
 

@@ -309,6 +309,7 @@ static void nothing_grows(void **state)
 	assert_int_equal(hd_names(r.a.node)->ep_count, eps);
 	rig_close(&r);
 }
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

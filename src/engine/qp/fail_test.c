@@ -350,6 +350,7 @@ static void finishes(void **state)
 		pair_close(&p);
 	}
 }
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -401,6 +401,38 @@ static void sqe_in_its_turn(void **state)
 	}
 }
 
+/* What is no message is refused, by the door and behind it, and nothing is left of it. */
+static void sends_messages_alone(void **state)
+{
+	unsigned char byte = 0;
+	const struct iovec iov = { &byte, 1 };
+	const struct hd_rma_seg seg = { .addr = (uintptr_t)&byte, .len = 1, .key = 7 };
+	const struct hd_send_args a = { .iov = &iov, .count = 1, .flags = HD_SEND_COMPLETE };
+	struct hd_op *op;
+	struct pair p;
+
+	EACH_TRANSPORT(t)
+	{
+		uds_open(&p, t);
+		assert_int_equal(hd_rma(p.a.ep, p.a.to,
+					&(struct hd_rma_args){ .op = HD_RMA_READ,
+							       .iov = &iov,
+							       .count = 1,
+							       .segs = &seg,
+							       .seg_count = 1,
+							       .flags = HD_SEND_COMPLETE }),
+				 -EOPNOTSUPP);
+		op = hd_op_make(p.a.ep, p.a.to, &a);
+		assert_non_null(op);
+		assert_int_equal(hd_op_post(op), -EINVAL);
+		assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
+		qp_silence(&p, &p.a, 5);
+		throws(&p.a, p.a.to, 3, 1);
+		expect_sent(&p, 3, 1);
+		pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +448,7 @@ int main(void)
 		cmocka_unit_test(reset_drops),
 		cmocka_unit_test(sqd_drains),
 		cmocka_unit_test(sqe_in_its_turn),
+		cmocka_unit_test(sends_messages_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,6 +192,7 @@ static void a_closed_link_does_not_hide_who_copies(void **state)
 	duo_turns(&d, 10);
 	duo_close(&d);
 }
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

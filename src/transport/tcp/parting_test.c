@@ -273,6 +273,7 @@ static void last_words_end_the_listening(void **state)
 	scene_turns(&s, scene_gone);
 	scene_close(&s);
 }
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -142,21 +142,25 @@ static DAT_CR_HANDLE ud_request(struct dt *d)
 	return event.event_data.cr_arrival_event_data.cr_handle;
 }
 
+static void ud_ep(struct ud *u, int k)
+{
+	struct dt *d = &u->d[k];
+	DAT_EP_ATTR attr = dt_attr(d);
+
+	attr.service_type = (DAT_SERVICE_TYPE)DAT_IB_SERVICE_TYPE_UD;
+	attr.max_message_size = 2048;
+	attr.max_rdma_size = 0;
+	DT_OK(d->ct, dat_ep_create(d->ia, d->pz, d->recv, d->request, d->connect, &attr, &u->ep[k]));
+}
+
 static void ud_open(struct ct *ct, struct ud *u)
 {
 	DAT_CONN_QUAL q = dt_qualifier();
 	DAT_PSP_HANDLE psp;
 
 	for (int k = 0; k < 2; k++) {
-		struct dt *d = &u->d[k];
-		DAT_EP_ATTR attr;
-
-		dt_open(ct, d, NULL);
-		attr = dt_attr(d);
-		attr.service_type = (DAT_SERVICE_TYPE)DAT_IB_SERVICE_TYPE_UD;
-		attr.max_message_size = 2048;
-		attr.max_rdma_size = 0;
-		DT_OK(ct, dat_ep_create(d->ia, d->pz, d->recv, d->request, d->connect, &attr, &u->ep[k]));
+		dt_open(ct, &u->d[k], NULL);
+		ud_ep(u, k);
 	}
 	DT_OK(ct, dat_psp_create(u->d[1].ia, q, u->d[1].cr, DAT_PSP_CONSUMER_FLAG, &psp));
 	dt_call(&u->d[0], u->ep[0], &u->d[1], q);
@@ -262,6 +266,36 @@ static void datagram_refused(struct ct *ct)
 	ud_close(&u);
 }
 
+/* Who has called is no more when that is accepted: the endpoint is told so, and takes the next call. */
+static void datagram_caller_gone(struct ct *ct)
+{
+	DAT_CONN_QUAL q = dt_qualifier();
+	DAT_PSP_HANDLE psp;
+	DAT_CR_HANDLE cr;
+	DAT_EVENT event;
+	struct ud u;
+
+	ud_open(ct, &u);
+	DT_OK(ct, dat_psp_create(u.d[1].ia, q, u.d[1].cr, DAT_PSP_CONSUMER_FLAG, &psp));
+	dt_call(&u.d[0], u.ep[0], &u.d[1], q);
+	cr = ud_request(&u.d[1]);
+	DT_OK(ct, dat_ib_ud_ah_free(u.ep[0], &u.to[0]));
+	DT_OK(ct, dat_ep_free(u.ep[0]));
+	dt_sleep(50); /* nothing tells a program that a caller has gone */
+	DT_OK(ct, dat_cr_accept(cr, u.ep[1], 0, NULL));
+	event = dt_event(&u.d[1], u.d[1].connect, (DAT_EVENT_NUMBER)DAT_IB_UD_CONNECTION_ERROR_EVENT);
+	CT_EQ(ct, extension(&event)->type, DAT_IB_UD_CONNECT_ERROR);
+	CT_TRUE(ct, event.event_data.connect_event_data.ep_handle == u.ep[1]);
+	ud_ep(&u, 0);
+	dt_call(&u.d[0], u.ep[0], &u.d[1], q);
+	DT_OK(ct, dat_cr_accept(ud_request(&u.d[1]), u.ep[1], 0, NULL));
+	ud_established(&u, 0, DAT_IB_UD_REMOTE_AH);
+	DT_OK(ct, dat_ib_ud_ah_free(u.ep[1], &u.to[1]));
+	ud_established(&u, 1, DAT_IB_UD_PASSIVE_REMOTE_AH);
+	DT_OK(ct, dat_psp_free(psp));
+	ud_close(&u);
+}
+
 /* A handshake may be freed as soon as it is told of, by either side, and once; how its sides reach each other stays. */
 static void datagram_handshakes(struct ct *ct)
 {
@@ -345,6 +379,7 @@ const struct ct_case dt_ext[] = {
 	{ "D8", "extension datagrams", { datagrams } },
 	{ "D8", "extension datagram errors", { datagram_errors } },
 	{ "D8", "extension datagram refused", { datagram_refused } },
+	{ "D8", "extension datagram caller gone", { datagram_caller_gone } },
 	{ "D8", "extension datagram handshakes", { datagram_handshakes } },
 	{ NULL },
 };

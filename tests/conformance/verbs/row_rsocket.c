@@ -119,6 +119,36 @@ static void nobody_there(struct ct *ct)
 	ct_sync(ct, NULL);
 }
 
+/* No way leads there: as the kernel's sockets say it. */
+static void no_way(struct ct *ct)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_port = htons(7471),
+				  .sin_addr.s_addr = htonl(0x0a4d0001) };
+	int s, err = -1;
+	socklen_t len = sizeof(err);
+
+	cmt_network(ct, "true");
+	s = rsocket(AF_INET, SOCK_STREAM, 0);
+	CT_TRUE(ct, s >= 0);
+	CMT_ERR(ct, rconnect(s, (struct sockaddr *)&at, sizeof(at)), ENETUNREACH);
+	CMT_OK(ct, rclose(s));
+	s = rsocket(AF_INET, SOCK_STREAM, 0);
+	CMT_OK(ct, rfcntl(s, F_SETFL, O_NONBLOCK));
+	if (rconnect(s, (struct sockaddr *)&at, sizeof(at)) && errno == EINPROGRESS) {
+		struct pollfd p = { s, POLLOUT, 0 };
+
+		CT_EQ(ct, rpoll(&p, 1, RST_PATIENCE), 1);
+		CT_TRUE(ct, p.revents & POLLERR);
+		CMT_OK(ct, rgetsockopt(s, SOL_SOCKET, SO_ERROR, &err, &len));
+	} else {
+		err = errno;
+	}
+	CT_EQ(ct, err, ENETUNREACH);
+	CMT_OK(ct, rclose(s));
+	ct_sync(ct, NULL);
+}
+
 /* Whoever calls and is no rsocket is turned away, and the listener goes on. */
 static void stranger(struct ct *ct)
 {
@@ -559,6 +589,7 @@ static void forks(struct ct *ct)
 const struct ct_case vt_rsocket[] = {
 	{ "RS", "refusals", CT_TWO(refusals) },
 	{ "RS", "nobody-there", CT_TWO(nobody_there) },
+	{ "RS", "no-way", { no_way } },
 	{ "RS", "stranger-is-turned-away", CT_TWO(stranger) },
 	{ "RS", "names", CT_TWO(names) },
 	{ "RS", "names-ipv6", CT_TWO(names), .arg = 6 },

@@ -407,6 +407,53 @@ static void handle_events(struct ct *ct)
 	close_three(&x);
 }
 
+/* Who has it besides dies, after he has been told of an error: then it has nobody, and is no more. */
+static void handle_dies(struct ct *ct)
+{
+	double end = ct_now() + 20;
+	struct ibv_qp *qp = NULL;
+	uint32_t number;
+	struct xrc x;
+	char go;
+
+	open_three(ct, &x, NULL);
+	connect_three(ct, &x);
+	number = ct->rank == DOOR ? x.recv->qp_num : x.e.peer[DOOR].qpn;
+	if (ct->rank == OWNER)
+		CT_TRUE(ct, (qp = opened(&x, number)) != NULL);
+	ct_sync(ct, NULL);
+	if (ct->rank == SENDER) {
+		send_to(&x, (x.theirs[0] & ~0xffu) | 0xf7, 64, 2);
+		vt_next(&x.e, 2, IBV_WC_REM_INV_REQ_ERR);
+	} else {
+		vt_event(&x.e, IBV_EVENT_QP_REQ_ERR, ct->rank == DOOR ? x.recv : qp);
+	}
+	ct_sync(ct, NULL);
+	if (ct->rank == DOOR) {
+		VT_OK(ct, ibv_destroy_qp(x.recv));
+		x.recv = NULL;
+		CT_TRUE(ct, (qp = opened(&x, number)) != NULL); /* he has it */
+		VT_OK(ct, ibv_destroy_qp(qp));
+	}
+	ct_sync(ct, NULL);
+	if (ct->rank == OWNER) {
+		ct_doomed(ct);
+		raise(SIGKILL);
+	}
+	if (ct->rank == DOOR) {
+		while ((qp = opened(&x, number))) {
+			VT_OK(ct, ibv_destroy_qp(qp));
+			CT_TRUE(ct, ct_now() < end);
+			ct_pause();
+		}
+		CT_EQ(ct, errno, EINVAL);
+		ct_put(ct, SENDER, "", 1);
+	} else {
+		ct_get(ct, NULL, DOOR, &go, 1);
+	}
+	close_three(&x);
+}
+
 const struct ct_case vt_xrc_shared[] = {
 	{ "XRC", "shared-messages", CT_THREE(messages) },
 	{ "XRC", "shared-takes-back", CT_THREE(takes_back) },
@@ -418,5 +465,6 @@ const struct ct_case vt_xrc_shared[] = {
 	{ "XRC", "shared-door-dies", CT_THREE(ends), .arg = DOOR_DIES, .slow = true },
 	{ "XRC", "shared-handles", CT_THREE(handles) },
 	{ "XRC", "shared-events", CT_THREE(handle_events) },
+	{ "XRC", "shared-handle-dies", CT_THREE(handle_dies) },
 	{ NULL }
 };

@@ -355,6 +355,40 @@ static void anybody_may_go(void **state)
 	}
 }
 
+/* The node that has asked goes, with its link: nobody is answered, and the way, and the queue, are for others. */
+static void who_has_asked_goes(void **state)
+{
+	struct three *t = &rig;
+
+	EACH_TRANSPORT(name)
+	for (int i = 0; i < 4; i++) {
+		uint64_t end = hd_now_ns() + PATIENCE;
+		struct hd_node_id id;
+
+		start(t, name);
+		send_len(t, i & 1 ? LONG : 8, out);
+		while (!hd_xrc_proxy_is_busy(t->p.b.ep->qp)) {
+			turn(t);
+			assert_true(hd_now_ns() < end);
+		}
+		if (i & 2) /* until it waits at the queue */
+			turns(t, 200);
+		id = hd_core(t->p.a.node)->page->id;
+		side_close(&t->p.a);
+		while (hd_peer_of_ours(t->p.b.node, &id)) {
+			hd_node_poll(t->p.b.node);
+			hd_node_poll(t->c.node);
+			assert_true(hd_now_ns() < end);
+		}
+		for (int n = 0; n < 20; n++) {
+			hd_node_poll(t->p.b.node);
+			hd_node_poll(t->c.node);
+		}
+		side_open(&t->p.a);
+		finish(t);
+	}
+}
+
 /* ---- questions ------------------------------------------------------------------------------------------------------------------ */
 
 struct answered {
@@ -459,10 +493,10 @@ static void questions_fail(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_get_there), cmocka_unit_test(memory_is_reached),
-		cmocka_unit_test(words_are_changed),  cmocka_unit_test(errors_come_back),
-		cmocka_unit_test(anybody_may_go),     cmocka_unit_test(questions_are_answered),
-		cmocka_unit_test(questions_fail),
+		cmocka_unit_test(messages_get_there),	  cmocka_unit_test(memory_is_reached),
+		cmocka_unit_test(words_are_changed),	  cmocka_unit_test(errors_come_back),
+		cmocka_unit_test(anybody_may_go),	  cmocka_unit_test(who_has_asked_goes),
+		cmocka_unit_test(questions_are_answered), cmocka_unit_test(questions_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

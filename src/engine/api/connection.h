@@ -157,8 +157,9 @@ struct hd_listen_args {
 /*
  * hd_service_open: a place where connections can be asked for: it has its name from here on, but turns callers away until
  * hd_service_listen: 0, -EISCONN: it listens already, -ENOMEM. hd_service_open: -EADDRINUSE, and as hd_ep_open. hd_service_close: rejects those that wait; their handles are void.
- * hd_service_shut: nobody is taken in any more, requests that the program has not read of are rejected, and the name and the event queue
- * are free; requests that it has read stay, and their number is returned: they may be answered until hd_service_close.
+ * hd_service_shut: nobody is taken in any more, requests that the program has not read of are rejected, and the name, the port and the event
+ * queue are free; requests that it has read stay, and their number is returned: they may be answered until hd_service_close, though nobody
+ * reads an event queue of the node any more, so an answer wants a hd_node_poll after it. hd_service_listen: -ESHUTDOWN from here on.
  */
 int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, struct hd_service **out);
 int hd_service_listen(struct hd_service *service, const struct hd_listen_args *args);

@@ -17,7 +17,22 @@
 static const uint32_t again_us[] = { 100, 900, 9000, 40000, 150000 };
 #define AGAIN_MAX (sizeof(again_us) / sizeof(again_us[0]))
 
-/* The service's node can be reached: ask. */
+static void asked_lost(struct hd_pending *asked, enum hd_status status)
+{
+	struct hd_conn *c = hd_container(asked, struct hd_conn, asked);
+
+	if (c->closed)
+		hd_call_turned_away(c, NULL); /* the call has come too late, and nobody was there to say so */
+	else
+		hd_call_lost(c, -ECONNRESET);
+}
+
+static const struct hd_pending_ops asked_ops = { .lost = asked_lost };
+
+/*
+ * The service's node can be reached: ask. It answers in any case: a service that is shut still answers who has been read of, and that there is none is
+ * an answer, too.
+ */
 void hd_call_ask(struct hd_conn *c)
 {
 	struct hd_connect body = {
@@ -32,6 +47,10 @@ void hd_call_ask(struct hd_conn *c)
 	hd_ep_describe(c->ep, &body.from);
 	memcpy(body.data, c->priv.data, c->priv.len);
 	hd_conn_wait(c, HD_CONN_ASKED);
+	c->other = (struct hd_announce){ .index = c->dest->remote, .gen = c->dest->gen };
+	c->closed = false;
+	c->asked.ops = &asked_ops;
+	hd_pending_join(&c->asked, c->dest->peer);
 	hd_peer_send(c->dest->peer, &pkt, &body, offsetof(struct hd_connect, data) + c->priv.len);
 }
 
@@ -198,7 +217,7 @@ static struct hd_conn *call_asker(struct hd_link *link, const struct hd_pkt *pkt
 {
 	struct hd_conn *c = hd_conn_named(link, pkt);
 
-	if (!c || c->state != HD_CONN_ASKED || c->number != pkt->op || c->dest->peer != link->peer)
+	if (!c || c->state != HD_CONN_ASKED || c->number != pkt->op || c->asked.peer != link->peer)
 		return NULL;
 	return c;
 }

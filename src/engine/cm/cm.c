@@ -108,13 +108,12 @@ static uint64_t call_key(uint32_t index, uint32_t op)
 	return (uint64_t)index << 32 | op;
 }
 
-void hd_request_withdrawn(struct hd_peer *peer, const struct hd_service *service, uint32_t index, uint32_t op)
+void hd_request_withdrawn(struct hd_peer *peer, uint32_t index, uint32_t op)
 {
 	struct hd_of_peer *of = hd_of_peer_first(peer, HD_OF_PEER_CALL, call_key(index, op));
-	struct hd_request *r = of ? hd_container(of, struct hd_request, of_call) : NULL;
 
-	if (r && r->service == service)
-		orphan(r);
+	if (of)
+		orphan(hd_container(of, struct hd_request, of_call));
 }
 
 /* ---- a request comes --------------------------------------------------------------------------------------------------------- */
@@ -365,6 +364,8 @@ int hd_service_listen(struct hd_service *service, const struct hd_listen_args *a
 	hd_assert_locked(service->node);
 	if (hd_core(service->node)->gate.dead)
 		return -ENOTRECOVERABLE;
+	if (!service->ep)
+		return -ESHUTDOWN;
 	if (service->evq)
 		return -EISCONN;
 	rc = hd_evq_attach(args->evq, service->node);
@@ -381,7 +382,7 @@ int hd_service_listen(struct hd_service *service, const struct hd_listen_args *a
 
 int hd_service_set_evq(struct hd_service *service, struct hd_evq *evq)
 {
-	int rc = hd_ep_set_evq(service->ep, evq);
+	int rc = service->ep ? hd_ep_set_evq(service->ep, evq) : 0;
 
 	if (!rc && service->evq)
 		service->evq = evq;
@@ -395,7 +396,31 @@ void hd_service_set_backlog(struct hd_service *service, uint32_t backlog)
 
 int hd_service_name(const struct hd_service *service, int family, struct sockaddr_storage *out)
 {
-	return hd_ep_name(service->ep, family, out);
+	if (service->ep)
+		return hd_ep_name(service->ep, family, out);
+	for (size_t i = 0; i < sizeof(service->was) / sizeof(service->was[0]); i++) {
+		*out = service->was[i];
+		if (out->ss_family != AF_UNSPEC && (family == AF_UNSPEC || family == out->ss_family))
+			return 0;
+	}
+	return -EAFNOSUPPORT;
+}
+
+/* Peers hear that the endpoint has gone, so that they call whoever has the port next; the names stay known, and the node stays held. */
+static void name_give(struct hd_service *s)
+{
+	static const int families[] = { AF_INET, AF_INET6 };
+
+	claim_give(s);
+	if (!s->ep)
+		return;
+	for (size_t i = 0; i < sizeof(s->was) / sizeof(s->was[0]); i++)
+		if (hd_ep_name(s->ep, families[i], &s->was[i]))
+			s->was[i].ss_family = AF_UNSPEC;
+	s->ep->evq = NULL; /* what else there is of its owner's stays */
+	hd_ep_close(s->ep);
+	s->ep = NULL;
+	hd_eps(s->node)->ep_users++;
 }
 
 uint32_t hd_service_shut(struct hd_service *service)
@@ -416,10 +441,10 @@ uint32_t hd_service_shut(struct hd_service *service)
 		if (evq && hd_evq_drop(evq, &r->unread))
 			hd_request_reject(r, NULL);
 	}
-	claim_give(service);
 	if (evq)
 		hd_evq_detach(evq, service->node);
-	service->evq = service->ep->evq = NULL;
+	service->evq = NULL;
+	name_give(service);
 	return service->pending;
 }
 
@@ -432,6 +457,9 @@ void hd_service_close(struct hd_service *service)
 		hd_request_reject(r, NULL);
 	LIST_REMOVE(service, entry);
 	claim_give(service);
-	hd_ep_close(service->ep);
+	if (service->ep)
+		hd_ep_close(service->ep);
+	else
+		hd_eps(service->node)->ep_users--;
 	free(service);
 }

@@ -74,6 +74,14 @@ void hd_conn_unfollow(struct hd_conn *c)
 	hd_dest_unfollow(dest, &c->follow);
 }
 
+/* Nobody owes it an answer any more. */
+static void conn_unask(struct hd_conn *c)
+{
+	if (c->asked.peer)
+		hd_pending_leave(&c->asked);
+	c->asked.peer = NULL;
+}
+
 void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 {
 	hd_event("connection of endpoint %u: %s, was %s", c->ep->index, states[state].name,
@@ -81,6 +89,7 @@ void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 	hd_events_answered(c->ep->node, (state == HD_CONN_ANSWERED) - (c->state == HD_CONN_ANSWERED));
 	if (state != HD_CONN_ANSWERED)
 		hd_conn_unawait(c);
+	conn_unask(c);
 	c->state = state;
 	if (!states[state].waits)
 		hd_timer_stop(c->ep->node, &c->timer);
@@ -119,16 +128,22 @@ void hd_conn_fail(struct hd_conn *c, int err, const struct hd_private *priv)
 /* why: or NULL. */
 static void tell_leave(struct hd_conn *c, const struct hd_cm_data *why)
 {
-	struct hd_pkt pkt = {
-		.kind = HD_PKT_LEAVE, .src = c->ep->index, .op = c->number, .imm = why ? why->word : 0
-	};
+	struct hd_pkt pkt = { .kind = HD_PKT_LEAVE,
+			      .dst = c->other.index,
+			      .gen = c->other.gen,
+			      .src = c->ep->index,
+			      .op = c->number,
+			      .imm = why ? why->word : 0 };
+	struct hd_peer *peer = c->asked.peer;
 	uint8_t priv[HD_CM_PRIVATE];
 
-	if (!c->dest || c->dest->state != HD_DEST_BOUND)
-		return;
-	pkt.dst = c->dest->remote;
-	pkt.gen = c->dest->gen;
-	hd_peer_send(c->dest->peer, &pkt, priv, hd_cm_copy(priv, why));
+	if (!peer && c->dest && c->dest->state == HD_DEST_BOUND) {
+		peer = c->dest->peer;
+		pkt.dst = c->dest->remote;
+		pkt.gen = c->dest->gen;
+	}
+	if (peer)
+		hd_peer_send(peer, &pkt, priv, hd_cm_copy(priv, why));
 }
 
 /* ---- destinations ---------------------------------------------------------------------------------------------------------- */
@@ -146,10 +161,9 @@ static void conn_followed(struct hd_follow *follow, int err)
 
 	if (!err && states[c->state].bound) {
 		states[c->state].bound(c);
-	} else if (err && c->state == HD_CONN_ASKED && c->dest->peer->state == HD_PEER_LIVE) {
-		hd_call_turned_away(c, NULL); /* the service has closed */
-	} else if (err && c->state == HD_CONN_ASKED) {
-		hd_call_lost(c, err);
+	} else if (c->state == HD_CONN_ASKED) {
+		c->closed |= err &&
+			     c->dest->peer->state == HD_PEER_LIVE; /* whom it has read of it may answer */
 	} else if (err && c->state == HD_CONN_CALLING && hd_call_next(c, &err)) {
 		;
 	} else if (err && c->state == HD_CONN_REACHING && c->misled) {
@@ -319,8 +333,7 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 
 	if (!hd_private_take(&why, pkt->imm, payload, len))
 		return hd_link_broken(link, "malformed end of a connection");
-	if (ep && ep->service)
-		hd_request_withdrawn(link->peer, ep->service, pkt->src, pkt->op);
+	hd_request_withdrawn(link->peer, pkt->src, pkt->op);
 	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && conn_is_of(c, link->peer)) {
 		c->heard = true;
 		hd_conn_fail(c, ECONNREFUSED, &why); /* accepted, but the caller does not confirm */
@@ -406,6 +419,7 @@ void hd_conn_close(struct hd_ep *ep)
 	hd_timer_stop(ep->node, &c->timer);
 	hd_conn_unfollow(c);
 	hd_conn_unawait(c);
+	conn_unask(c);
 	hd_events_answered(ep->node, -(c->state == HD_CONN_ANSWERED));
 	ep->to = hd_links(ep->node)->nobody;
 	ep->conn = NULL;

@@ -44,8 +44,10 @@ struct hd_conn {
 	enum hd_conn_state state;
 	struct hd_dest *dest;	 /* referenced and followed: the service, then the other end; or NULL */
 	struct hd_follow follow; /* of dest */
-	struct hd_timer timer;	 /* all but the states at the ends are left within a time */
-	uint64_t due;		 /* caller: when all of it must be over; 0: no such time */
+	struct hd_pending
+		asked; /* caller: HD_CONN_ASKED: its peer owes the answer, whoever has the service's port by then */
+	struct hd_timer timer; /* all but the states at the ends are left within a time */
+	uint64_t due;	       /* caller: when all of it must be over; 0: no such time */
 	struct hd_patience patience;
 	uint32_t number;       /* caller: of the request */
 	uint64_t space_number; /* caller: of the service */
@@ -53,6 +55,7 @@ struct hd_conn {
 	unsigned next;	/* caller, space not 0: hd_space_port to be tried next */
 	bool timed_out; /* a port has not answered */
 	bool shut;	/* a node of this host has, which HEDDLE_TRANSPORT keeps us from */
+	bool closed;	/* HD_CONN_ASKED: the service has closed since */
 	bool known; /* whom we asked we knew before, and did not call: it may have gone, and another have its port */
 	unsigned again; /* how often all its ports have been called, or the acceptor's name looked up, once more */
 	bool misled; /* that name has led to another so far */
@@ -62,7 +65,7 @@ struct hd_conn {
 	bool presumed;		       /* acceptor: HD_EV_UP has come before READY */
 	uint64_t token;		       /* of the acceptor */
 	struct hd_node_id node;	       /* of the other end */
-	struct hd_announce other;      /* the other end: index and generation */
+	struct hd_announce other;      /* the other end: index and generation; in HD_CONN_ASKED the service */
 	struct hd_caller *caller;      /* acceptor: HD_CONN_ANSWERED: `other` of `node`: answered.c */
 	LIST_ENTRY(hd_conn) by_caller; /* of that */
 	struct hd_private priv;	       /* caller: to be sent, then what came with ACCEPT */
@@ -80,7 +83,8 @@ struct hd_conn {
 
 /* A service is an endpoint that is called, and takes no messages. */
 struct hd_service {
-	struct hd_ep *ep;
+	struct hd_ep *ep;		/* NULL: it is shut, and has only requests */
+	struct sockaddr_storage was[2]; /* its names, then, one of each family */
 	struct hd_node *node;
 	struct hd_evq *evq;
 	void *owner;
@@ -175,8 +179,7 @@ int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *p
  */
 void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen);
 void hd_requests_orphan(struct hd_peer *peer);
-void hd_request_withdrawn(struct hd_peer *peer, const struct hd_service *service, uint32_t index,
-			  uint32_t op);
+void hd_request_withdrawn(struct hd_peer *peer, uint32_t index, uint32_t op);
 
 /* hd_cm_copy: as much of private data as there is room for. */
 static inline size_t hd_cm_copy(void *to, const struct hd_cm_data *from)

@@ -79,7 +79,7 @@ void hd_call_withdrawn(struct hd_conn *c)
 		return;
 	if (c->state == HD_CONN_ASKED) {
 		*w = (struct hd_withdrawn){
-			.node = c->dest->peer->id, .number = c->number, .key = c->ep->key, .at = c->at
+			.node = c->asked.peer->id, .number = c->number, .key = c->ep->key, .at = c->at
 		};
 		conns->next_withdrawn++;
 	} else if (c->state == HD_CONN_REACHING && c->dest) {

@@ -19,6 +19,8 @@ struct hd_fi_pep {
 	struct hd_node *node;	    /* of its own, since it belongs to no domain */
 	struct hd_service *service; /* NULL: it has no address yet, or has handed it on */
 	int backlog;
+	uint32_t requests; /* handles that stand */
+	bool closed;	   /* by the program; what it was bound to is no longer its own */
 	bool listening;
 	bool spent; /* an active endpoint has got its address */
 	bool has_addr;
@@ -44,6 +46,9 @@ int hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_in
  * endpoint may be the acceptor; a passive endpoint, whose address becomes the endpoint's; or -FI_EINVAL.
  */
 int hd_fi_handle_take(struct hd_fi_ep *ep, struct fid *handle);
+
+/* hd_fi_peps_end: the fabric closes: who has called passive endpoints of it that are closed, and was never answered, is refused. */
+void hd_fi_peps_end(const struct hd_fi_fabric *fabric);
 
 int hd_fi_pep_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **out, void *context);
 

@@ -51,6 +51,7 @@ static int fabric_close(struct fid *fid)
 
 	if (atomic_load(&fabric->users))
 		return hd_fi_no(FI_EBUSY, "fi_close of a fabric in which something is open");
+	hd_fi_peps_end(fabric);
 	hd_lock_take(&open_lock);
 	LIST_REMOVE(fabric, entry);
 	hd_lock_give(&open_lock);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Passive endpoints, fi_endpoint(3) and fi_cm(3), and the requests that come to them. */
+/*
+ * Passive endpoints, fi_endpoint(3) and fi_cm(3), and the requests that come to them. A passive endpoint that is closed leaves the requests that the
+ * program has read behind, for it may be about to accept them, and its node with them: until the last is answered, or the fabric closes.
+ */
 #include "base/lock.h"
 #include "base/log.h"
 #include "front/ofi/cm.h"
@@ -22,9 +25,10 @@ struct connreq {
 	LIST_ENTRY(connreq) entry;
 };
 
-static struct hd_lock cm_lock; /* both lists, what is in them, and the number; taken before nodes' locks */
+static struct hd_lock cm_lock; /* the lists, what is in them, and the number; taken before nodes' locks */
 static uint64_t last_number;
-static LIST_HEAD(, hd_fi_pep) peps = LIST_HEAD_INITIALIZER(peps);
+static LIST_HEAD(pep_list, hd_fi_pep) peps = LIST_HEAD_INITIALIZER(peps);
+static struct pep_list closed_peps = LIST_HEAD_INITIALIZER(closed_peps); /* with requests that stand */
 static LIST_HEAD(, connreq) connreqs = LIST_HEAD_INITIALIZER(connreqs);
 
 __attribute__((constructor)) static void pep_cm_lock_init(void)
@@ -35,11 +39,11 @@ __attribute__((constructor)) static void pep_cm_lock_init(void)
 /* ---- handles: compared, not followed ------------------------------------------------------------------- */
 
 /* Caller holds the lock. */
-static struct hd_fi_pep *pep_find(const void *handle)
+static struct hd_fi_pep *pep_find(const struct pep_list *among, const void *handle)
 {
 	struct hd_fi_pep *pep;
 
-	LIST_FOREACH(pep, &peps, entry)
+	LIST_FOREACH(pep, among, entry)
 		if ((const void *)pep == handle)
 			break;
 	return pep;
@@ -64,10 +68,37 @@ static struct connreq *connreq_of(const struct hd_fi_ep *ep)
 	return c && c->number == ep->connected.number ? c : NULL;
 }
 
-static void connreq_free(struct connreq *c)
+/* What no program holds any more, and no list. Without the lock; NULL: nothing. */
+static void pep_free(struct hd_fi_pep *pep)
 {
+	if (!pep)
+		return;
+	hd_node_lock(pep->node);
+	if (pep->service)
+		hd_service_close(pep->service);
+	hd_node_unlock(pep->node);
+	hd_node_close(pep->node);
+	free(pep);
+}
+
+/* It is answered. Returns what to free without the lock. A node that nobody reads events of gets rid of the answer here. Caller holds the lock. */
+static struct hd_fi_pep *connreq_free(struct connreq *c)
+{
+	struct hd_fi_pep *pep = c->pep;
+
 	LIST_REMOVE(c, entry);
 	free(c);
+	pep->requests--;
+	if (!pep->closed)
+		return NULL;
+	if (!pep->requests) {
+		LIST_REMOVE(pep, entry);
+		return pep;
+	}
+	hd_node_lock(pep->node);
+	hd_node_poll(pep->node);
+	hd_node_unlock(pep->node);
+	return NULL;
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------- */
@@ -111,6 +142,7 @@ static struct connreq *connreq_make(const struct hd_fi_called *called)
 	c->pep = called->pep;
 	c->request = called->request;
 	c->number = ++last_number;
+	c->pep->requests++;
 	LIST_INSERT_HEAD(&connreqs, c, entry);
 	return c;
 }
@@ -128,8 +160,11 @@ static int pep_describe(const struct hd_fi_called *called, bool keep, struct fi_
 	struct connreq *c = NULL;
 	struct fi_info *info;
 
-	if (!pep_find(called->pep))
+	if (!pep_find(&peps, called->pep)) {
+		if (keep && pep_find(&closed_peps, called->pep)) /* read, and closed by another thread */
+			ofi_pep_reject(called->pep, called->request, NULL);
 		return -FI_ENOENT;
+	}
 	info = info_of(called);
 	if (info && keep)
 		c = connreq_make(called);
@@ -156,6 +191,7 @@ int hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_in
 
 int hd_fi_answer(struct hd_fi_ep *ep, const struct hd_cm_data *data)
 {
+	struct hd_fi_pep *last = NULL;
 	struct connreq *c;
 	int rc;
 
@@ -164,25 +200,28 @@ int hd_fi_answer(struct hd_fi_ep *ep, const struct hd_cm_data *data)
 	if (c) {
 		rc = hd_ep_accept(ep->ep, c->request, data);
 		if (!rc || rc == -ECONNABORTED)
-			connreq_free(c);
+			last = connreq_free(c);
 	} else {
 		rc = hd_fi_no(FI_EINVAL, "fi_accept of a connection request that was answered");
 	}
 	hd_lock_give(&cm_lock);
+	pep_free(last);
 	return hd_fi_ret(rc, "fi_accept");
 }
 
 void hd_fi_unanswered(struct hd_fi_ep *ep, bool rejects)
 {
+	struct hd_fi_pep *last = NULL;
 	struct connreq *c;
 
 	hd_lock_take(&cm_lock);
 	c = connreq_of(ep);
 	if (c && !--c->acceptors && rejects) {
 		ofi_pep_reject(c->pep, c->request, NULL);
-		connreq_free(c);
+		last = connreq_free(c);
 	}
 	hd_lock_give(&cm_lock);
+	pep_free(last);
 }
 
 static int pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size_t paramlen)
@@ -261,23 +300,6 @@ static int pep_getname(fid_t fid, void *addr, size_t *addrlen)
 	return rc ? rc : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
 }
 
-/* Caller holds the lock. */
-static void service_close(struct hd_fi_pep *pep)
-{
-	struct connreq *c, *next;
-
-	for (c = LIST_FIRST(&connreqs); c; c = next) {
-		next = LIST_NEXT(c, entry);
-		if (c->pep == pep)
-			connreq_free(c);
-	}
-	hd_node_lock(pep->node);
-	if (pep->service)
-		hd_service_close(pep->service);
-	hd_node_unlock(pep->node);
-	pep->service = NULL;
-}
-
 /* The address of a passive endpoint becomes that of an active one. Caller holds the lock. */
 static int pep_inherit(struct hd_fi_ep *ep, struct hd_fi_pep *pep)
 {
@@ -292,7 +314,10 @@ static int pep_inherit(struct hd_fi_ep *ep, struct hd_fi_pep *pep)
 		return rc;
 	memcpy(&ep->attr.addr, &name, hd_sockaddr_size((struct sockaddr *)&name));
 	ep->attr.has_addr = true;
-	service_close(pep);
+	hd_node_lock(pep->node);
+	hd_service_close(pep->service);
+	hd_node_unlock(pep->node);
+	pep->service = NULL;
 	pep->spent = true;
 	return 0;
 }
@@ -322,7 +347,7 @@ int hd_fi_handle_take(struct hd_fi_ep *ep, struct fid *handle)
 	int rc;
 
 	hd_lock_take(&cm_lock);
-	pep = pep_find(handle);
+	pep = pep_find(&peps, handle);
 	if (pep) {
 		rc = pep_inherit(ep, pep);
 	} else {
@@ -409,19 +434,63 @@ static int pep_getopt(fid_t fid, int level, int optname, void *optval, size_t *o
 static int pep_close(struct fid *fid)
 {
 	struct hd_fi_pep *pep = (struct hd_fi_pep *)fid;
+	struct hd_fi_fabric *fabric = pep->fabric;
+	struct fi_info *info = pep->info;
+	struct hd_fi_eq *eq = pep->eq;
 
 	hd_lock_take(&cm_lock);
 	LIST_REMOVE(pep, entry);
-	service_close(pep);
-	hd_lock_give(&cm_lock);
-	hd_node_close(pep->node);
-	if (pep->eq)
-		hd_fi_eq_use(pep->eq, -1);
+	hd_node_lock(pep->node);
+	if (pep->service)
+		hd_service_shut(pep->service);
+	hd_node_unlock(pep->node);
 	pep->magic = 0;
-	atomic_fetch_sub(&pep->fabric->users, 1);
-	fi_freeinfo(pep->info);
-	free(pep);
+	pep->closed = true;
+	if (pep->requests) { /* whoever answers the last may free it from here on */
+		LIST_INSERT_HEAD(&closed_peps, pep, entry);
+		pep = NULL;
+	}
+	hd_lock_give(&cm_lock);
+	pep_free(pep);
+	if (eq)
+		hd_fi_eq_use(eq, -1);
+	atomic_fetch_sub(&fabric->users, 1);
+	fi_freeinfo(info);
 	return 0;
+}
+
+/* One that the fabric's closed passive endpoints have left; its requests are void. Caller holds the lock. */
+static struct hd_fi_pep *closed_take(const struct hd_fi_fabric *fabric)
+{
+	struct connreq *c, *next;
+	struct hd_fi_pep *pep;
+
+	LIST_FOREACH(pep, &closed_peps, entry)
+		if (pep->fabric == fabric)
+			break;
+	if (!pep)
+		return NULL;
+	LIST_REMOVE(pep, entry);
+	for (c = LIST_FIRST(&connreqs); c; c = next) {
+		next = LIST_NEXT(c, entry);
+		if (c->pep != pep)
+			continue;
+		LIST_REMOVE(c, entry);
+		free(c);
+	}
+	return pep;
+}
+
+void hd_fi_peps_end(const struct hd_fi_fabric *fabric)
+{
+	struct hd_fi_pep *pep;
+
+	do {
+		hd_lock_take(&cm_lock);
+		pep = closed_take(fabric);
+		hd_lock_give(&cm_lock);
+		pep_free(pep);
+	} while (pep);
 }
 
 static struct fi_ops pep_fid_ops = HD_FI_FID_OPS(pep_close, pep_bind, pep_control);
@@ -454,7 +523,10 @@ static struct fi_ops_cm pep_cm_ops = {
 
 static void pep_forked(void *arg)
 {
-	hd_fi_die(&((struct hd_fi_pep *)arg)->fid.fid);
+	struct hd_fi_pep *pep = arg;
+
+	hd_fi_die(&pep->fid.fid);
+	pep->fabric = NULL; /* whose end is not the end of what the parent has left */
 }
 
 static int pep_fill(struct hd_fi_pep *pep, struct fi_info *info)

@@ -4,6 +4,7 @@
 #include "ends.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The next event must be an error of this endpoint; its data goes to *data. */
@@ -317,40 +318,95 @@ static void twice(struct ct *ct)
 	end_finish(&d);
 }
 
-/* A listener closes with a request that was read and one that was not. */
+/* A listener closes: two requests have been read, which can still be answered, and one has not. */
+#define CLOSING 3
+
+static void connect_one(struct end *d, struct ct_ep *e)
+{
+	end_open_ep(d, NULL, e);
+	CT_OK(d->ct, fi_connect(e->ep, d->name, NULL, 0));
+}
+
+static void accept_one(struct end *d, struct fi_info *info, struct ct_ep *e)
+{
+	end_open_ep(d, info, e);
+	fi_freeinfo(info);
+	CT_OK(d->ct, fi_accept(e->ep, NULL, 0));
+	ct_expect(d->ct, d->eq, FI_CONNECTED, &e->ep->fid);
+}
+
+/* One of those who called has been accepted, and the others refused. */
+static void callers_hear(struct end *d, struct ct_ep *e)
+{
+	struct ct *ct = d->ct;
+	int up = 0;
+
+	for (int i = 0; i < CLOSING; i++) {
+		struct fi_eq_err_entry err = { 0 };
+		struct fi_eq_cm_entry cm;
+		uint32_t event;
+
+		if (ct_event(ct, d->eq, &event, &cm, sizeof(cm)) != -FI_EAVAIL) {
+			CT_EQ(ct, event, FI_CONNECTED);
+			up++;
+			continue;
+		}
+		CT_EQ(ct, fi_eq_readerr(d->eq, &err, 0), sizeof(err));
+		CT_TRUE(ct, err.err == FI_ECONNREFUSED || err.err == FI_ECONNRESET);
+	}
+	CT_EQ(ct, up, 1);
+	ct_sync(ct, NULL);
+	for (int i = 0; i < CLOSING; i++)
+		end_close_ep(&e[i]);
+}
+
+static struct fid_pep *listen_again(struct end *d)
+{
+	struct fi_info *info = fi_dupinfo(d->dom.info);
+	struct fid_pep *pep;
+
+	free(info->src_addr);
+	info->src_addr = malloc(d->namelen);
+	info->src_addrlen = d->namelen;
+	memcpy(info->src_addr, d->name, d->namelen);
+	CT_OK(d->ct, fi_passive_ep(d->dom.fabric, info, &pep, NULL));
+	CT_OK(d->ct, fi_pep_bind(pep, &d->eq->fid, 0));
+	CT_OK(d->ct, fi_listen(pep));
+	fi_freeinfo(info);
+	return pep;
+}
+
 static void listener_closes(struct ct *ct)
 {
-	struct fi_info *info;
-	struct ct_ep e[2];
+	struct fi_info *info[2];
+	struct ct_ep e[CLOSING], after;
 	struct end d;
-	int i;
 
 	end_open_dom(ct, &d);
 	if (ct->rank) {
-		for (i = 0; i < 2; i++) {
-			end_open_ep(&d, NULL, &e[i]);
-			CT_OK(ct, fi_connect(e[i].ep, d.name, NULL, 0));
-		}
-		for (i = 0; i < 2; i++) {
-			struct fi_eq_err_entry err = { 0 };
-			struct fi_eq_cm_entry cm;
-			uint32_t event;
-
-			CT_EQ(ct, ct_event(ct, d.eq, &event, &cm, sizeof(cm)), -FI_EAVAIL);
-			CT_EQ(ct, fi_eq_readerr(d.eq, &err, 0), sizeof(err));
-			CT_TRUE(ct, err.err == FI_ECONNREFUSED || err.err == FI_ECONNRESET);
-		}
-		end_close_ep(&e[0]);
-		end_close_ep(&e[1]);
+		for (int i = 0; i < CLOSING; i++)
+			connect_one(&d, &e[i]);
+		callers_hear(&d, e);
+		ct_sync(ct, NULL);
+		connect_one(&d, &after); /* the address is another's */
+		ct_expect(ct, d.eq, FI_CONNECTED, &after.ep->fid);
 	} else {
-		info = end_request(&d);
+		info[0] = end_request(&d);
+		info[1] = end_request(&d);
 		CT_OK(ct, fi_close(&d.pep->fid));
-		d.pep = NULL;
-		CT_REFUSED(ct, fi_endpoint(d.dom.domain, info, &e[0].ep, NULL)); /* the handle is stale */
-		fi_freeinfo(info);
-		end_no_event(&d, 20);
+		end_open_ep(&d, info[1], &e[1]);
+		end_close_ep(&e[1]); /* which is no */
+		accept_one(&d, info[0], &e[0]);
+		CT_REFUSED(ct, fi_endpoint(d.dom.domain, info[1], &after.ep, NULL)); /* the handle is stale */
+		fi_freeinfo(info[1]);
+		ct_sync(ct, NULL);
+		end_close_ep(&e[0]);
+		d.pep = listen_again(&d);
+		ct_sync(ct, NULL);
+		accept_one(&d, end_request(&d), &after);
 	}
 	ct_sync(ct, NULL);
+	end_close_ep(&after);
 	end_close_dom(&d);
 }
 

@@ -452,7 +452,9 @@ static void only_so_many_keys_join(void **state)
 static void it_waits_for_its_turn(void **state)
 {
 	static unsigned char big[1 << 20], in[1 << 20], out[1000], got[2][1000];
+	const struct sockaddr_in elsewhere = group_at("192.0.2.1", 7);
 	struct hd_group *ga, *gb;
+	struct hd_dest *other;
 	uint64_t end = hd_now_ns() + PATIENCE;
 	uint32_t free_units, for_peers;
 	struct hd_cqe e;
@@ -477,6 +479,9 @@ static void it_waits_for_its_turn(void **state)
 		hd_node_poll(p.b.node);
 		assert_true(hd_now_ns() < end);
 	}
+	assert_int_equal(hd_dest_get(p.b.node, (const struct sockaddr *)&elsewhere, &other), 0);
+	hd_rqs_rekey(p.b.to->peer, hd_dest_id(p.b.to),
+		     hd_dest_id(other)); /* its sender has another name meanwhile */
 	free_units = hd_links(p.b.node)->window_max - hd_links(p.b.node)->window_units;
 	for_peers = hd_links(p.b.node)->window_max / 4;
 	hd_links(p.b.node)->window_units += free_units - for_peers;
@@ -494,6 +499,8 @@ static void it_waits_for_its_turn(void **state)
 	assert_int_equal(e.imm, 7);
 	test_check(got[0], sizeof(out), 6);
 	assert_true(e.flags & HD_C_CAST);
+	assert_int_equal(e.src, hd_dest_id(other));
+	hd_dest_put(other);
 	cast(ga, out, sizeof(out));
 	assert_ptr_equal(pair_next(&p, &p.b).ctx, got[1]);
 	assert_int_equal(hd_links(p.b.node)->window_max - hd_links(p.b.node)->window_units,

@@ -41,6 +41,7 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 		hd_credit_reserve(node, units);
 		m->share = NULL;
 		m->flags |= HD_MSG_CAST;
+		LIST_INSERT_HEAD(&hd_rqs(node)->casts, m, kept);
 		return m;
 	}
 	LIST_INSERT_HEAD(&peer->kept, m, kept);

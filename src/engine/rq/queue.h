@@ -40,7 +40,7 @@ static inline struct hd_mr **hd_recv_regions(struct hd_recv *r)
 /* A message that waits for its receive. */
 struct hd_msg {
 	struct hd_wnode w; /* first: tag, source (which may change while it waits), order of arrival */
-	/* peer->kept, while peer is there; then share->left, if `left`. Its neighbours are mostly those of w, and so in the same line */
+	/* peer->kept, while peer is there; then share->left, if `left`; of one from a group hd_rqs.casts. Its neighbours are mostly those of w, and so in the same line */
 	LIST_ENTRY(hd_msg) kept;
 	struct hd_ep *ep;	/* whom it came to */
 	struct hd_peer *peer;	/* whose credit it holds; NULL once that peer is gone */

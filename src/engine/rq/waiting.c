@@ -66,6 +66,7 @@ void hd_msg_free(struct hd_msg *m)
 		hd_msg_taken(m);
 		hd_share_release(m->share, m->units);
 	} else {
+		LIST_REMOVE(m, kept);
 		hd_credit_release(node, m->units);
 	}
 	hd_bytes_put(&hd_rqs(node)->bytes, m, sizeof(*m) + m->room);
@@ -163,12 +164,23 @@ static void waiting_rename(struct hd_peer *peer, uint32_t old_id, uint32_t new_i
 	}
 }
 
+/* Of messages that were sent to a group: they are claimed, all of them. */
+static void casts_rename(struct hd_node *node, uint32_t old_id, uint32_t new_id)
+{
+	struct hd_msg *m;
+
+	LIST_FOREACH(m, &hd_rqs(node)->casts, kept)
+		if (hd_wnode_src(&m->w) == old_id)
+			m->w.by_src.src = new_id;
+}
+
 /* hd_rqs_rekey: the destination old_id of this peer turned out to be another name of new_id. */
 void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
 {
 	struct hd_rq *rq;
 
 	waiting_rename(peer, old_id, new_id);
+	casts_rename(peer->node, old_id, new_id);
 	TAILQ_FOREACH(rq, &hd_rqs(peer->node)->rq_list, entry) {
 		if (!rq->match[0].directed)
 			break; /* nor do those behind it name a source */

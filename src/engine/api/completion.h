@@ -211,7 +211,7 @@ void hd_notifier_close(struct hd_notifier *notifier);
 
 /* ---- counters ------------------------------------------------------------------------------------------------------------ */
 
-/* Values may be read without the lock (relaxed atomics); wait as hd_cq_wait: -ETIMEDOUT, or -EIO once the error value moved. */
+/* Values may be read without the lock (relaxed atomics); wait as hd_cq_wait: -ETIMEDOUT, -EIO once the error value moved, or -EINTR: a signal handler ran. */
 int hd_cntr_open(struct hd_node *node, struct hd_cntr **out);
 int hd_cntr_close(struct hd_cntr *cntr);
 uint64_t hd_cntr_read(struct hd_cntr *cntr);
@@ -268,10 +268,10 @@ void hd_trigger_cancel(struct hd_trigger *t);
 /*
  * CQs and counters of any nodes, and event queues, slept on together. A set belongs to no node and has a lock of its own: all these are called WITHOUT a node's lock, from any thread.
  *
- * hd_wset_open: 0 and *out, -ENOMEM, -EMFILE. hd_wset_close: -EBUSY while it has members or sleepers. hd_wset_used: has it members?
+ * hd_wset_open: 0 and *out, -ENOMEM, -EMFILE. hd_wset_close: -EBUSY while it has members or sleepers. hd_wset_used: would it be?
  * hd_cq_join, hd_cntr_join, hd_evq_join: once in the life of the object, before the program has it; *_leave: before it is closed. Threads that
  * sleep on the set meanwhile take notice.
- * hd_wset_wait: as hd_cq_wait: 0: a CQ has an entry, a counter has changed since hd_cntr_poll, or an event queue an event.
+ * hd_wset_wait: as hd_cq_wait: 0: a CQ has an entry, a counter has changed since hd_cntr_poll, or an event queue an event. -EINTR: a signal handler ran.
  * hd_wset_signal: wake its waiters once; hd_cq_signal on a member does the same.
  * hd_wset_fd, hd_wset_arm: as hd_cq_fd and hd_cq_arm.
  */

@@ -31,6 +31,7 @@ int hd_cntr_open(struct hd_node *node, struct hd_cntr **out)
 		free(c);
 		return rc;
 	}
+	c->w.any_signal = true;
 	hd_events(node)->cntrs++;
 	*out = c;
 	return 0;

@@ -8,6 +8,7 @@
  */
 #include "base/lock.h"
 #include "engine/core/core.h"
+#include "engine/event/wset.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,8 +45,8 @@ static void *wake_set_run(void *arg)
 	struct hd_wake_set *wake_set = arg;
 
 	while (await_question(wake_set)) {
-		hd_wset_wait(wake_set->set,
-			     -1); /* something has come, a signal, or an end that the program is to notice */
+		hd_wset_wait_aside(
+			wake_set->set); /* something has come, a signal, or an end that the program is to notice */
 		pthread_mutex_lock(&wake_set->mutex);
 		pthread_cond_broadcast(&wake_set->cond);
 		pthread_mutex_unlock(&wake_set->mutex);

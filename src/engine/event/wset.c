@@ -67,24 +67,15 @@ bool hd_wset_used(struct hd_wset *set)
 	bool used;
 
 	hd_lock_take(&set->lock);
-	used = !LIST_EMPTY(&set->groups) || !LIST_EMPTY(&set->evqs);
+	used = !LIST_EMPTY(&set->groups) || !LIST_EMPTY(&set->evqs) ||
+	       (hd_wset_is_ours(set) && set->waiting > 0);
 	hd_lock_give(&set->lock);
 	return used;
 }
 
-static bool is_slept_on(struct hd_wset *set)
-{
-	bool slept_on;
-
-	hd_lock_take(&set->lock);
-	slept_on = set->waiting > 0;
-	hd_lock_give(&set->lock);
-	return slept_on;
-}
-
 int hd_wset_close(struct hd_wset *set)
 {
-	if (hd_wset_used(set) || (hd_wset_is_ours(set) && is_slept_on(set)))
+	if (hd_wset_used(set))
 		return -EBUSY;
 	hd_lock_fini(&set->lock);
 	close_fds(set);
@@ -218,12 +209,12 @@ static void wset_cancelled(void *arg)
 	hd_lock_give(&set->lock);
 }
 
-/* Sleep once, if nothing is there; the set's lock is held before and after. cancel: as in struct hd_poll. */
-static void wset_block(struct hd_wset *set, int ms, int cancel)
+/* Sleep once, if nothing is there; the set's lock is held before and after. cancel: as in struct hd_poll. -EINTR: a signal handler ran. */
+static int wset_block(struct hd_wset *set, int ms, int cancel)
 {
 	struct pollfd p = { .fd = set->epoll_fd, .events = POLLIN };
-	const struct hd_poll on = { .fds = &p, .count = 1, .ms = ms, .cancel = cancel };
-	int interrupted;
+	const struct hd_poll on = { .fds = &p, .count = 1, .ms = ms, .cancel = cancel, .any_signal = true };
+	int interrupted = 0;
 	bool there;
 
 	set->sleepers++;
@@ -235,6 +226,7 @@ static void wset_block(struct hd_wset *set, int ms, int cancel)
 		hd_sleep_on(&on, wset_cancelled, set, &interrupted);
 	hd_lock_take(&set->lock);
 	wset_get_up(set);
+	return interrupted;
 }
 
 /* Look on. Others may have the set meanwhile. */
@@ -245,18 +237,19 @@ static void wset_blink(struct hd_wset *set, struct hd_busy_polling *looking)
 	hd_lock_take(&set->lock);
 }
 
-int hd_wset_wait(struct hd_wset *set, int timeout_ms)
+/* counts: those who do keep the set open; they alone can be cancelled. */
+static int wset_wait(struct hd_wset *set, int timeout_ms, bool counts)
 {
 	struct hd_busy_polling looking = { 0 };
 	uint64_t deadline = hd_deadline_ns(timeout_ms);
 	uint32_t seen, turns = 0;
-	int rc = 1, cancel;
+	int rc = 1, cancel, interrupted = 0;
 
 	if (!hd_wset_is_ours(set))
 		return -ENOTRECOVERABLE;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	hd_lock_take(&set->lock);
-	set->waiting++;
+	set->waiting += counts;
 	seen = set->signals_taken;
 	while (rc > 0) {
 		int left = hd_left_ms(deadline);
@@ -268,18 +261,30 @@ int hd_wset_wait(struct hd_wset *set, int timeout_ms)
 			rc = -ECANCELED;
 		else if (!left)
 			rc = -EAGAIN;
+		else if (interrupted)
+			rc = interrupted;
 		else if (!moved && hd_busy_poll_on(&set->busy_poll, &looking, 0, hd_ticks()))
 			wset_blink(set, &looking);
 		else if (!moved)
-			wset_block(set, left, cancel);
+			interrupted = wset_block(set, left, cancel);
 		else if (++turns % HOLD_TURNS == 0)
 			wset_breathe(set);
 	}
 	hd_busy_poll_over(&set->busy_poll, &looking, hd_ticks());
 	if (rc != -EAGAIN)
 		pass_on(set);
-	set->waiting--;
+	set->waiting -= counts;
 	hd_lock_give(&set->lock);
 	pthread_setcancelstate(cancel, NULL);
 	return rc;
+}
+
+int hd_wset_wait(struct hd_wset *set, int timeout_ms)
+{
+	return wset_wait(set, timeout_ms, true);
+}
+
+int hd_wset_wait_aside(struct hd_wset *set)
+{
+	return wset_wait(set, -1, false);
 }

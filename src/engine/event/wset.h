@@ -57,6 +57,9 @@ int hd_wset_watch(struct hd_wset *set, int op, int fd);
 /* hd_wset_wake: whoever sleeps on the set looks again. With or without its lock. */
 void hd_wset_wake(struct hd_wset *set);
 
+/* hd_wset_wait_aside: as hd_wset_wait, without an end, of a thread that goes before the set does, and so keeps nobody from closing it. */
+int hd_wset_wait_aside(struct hd_wset *set);
+
 /* hd_wgroup_ready: is there anything at a member? hd_wgroup_disarm: it is armed for this reason no longer. With the node's lock. */
 bool hd_wgroup_ready(struct hd_wgroup *g);
 void hd_wgroup_disarm(struct hd_wgroup *g, int reason);

@@ -174,12 +174,12 @@ static int waitset_close(struct fid *fid)
 	struct hd_fi_waitset *ws = (struct hd_fi_waitset *)fid;
 
 	if (hd_wset_used(ws->set))
-		return hd_fi_no(FI_EBUSY, "fi_close of a wait set that queues or counters are in");
+		return hd_fi_no(
+			FI_EBUSY,
+			"fi_close of a wait set that queues or counters are in, or that somebody is in fi_wait for");
 	if (ws->bell)
 		hd_wake_set_close(ws->bell);
-	ws->bell = NULL;
-	if (hd_wset_close(ws->set)) /* somebody is in fi_wait */
-		return hd_fi_no(FI_EBUSY, "fi_close of a wait set that somebody waits for");
+	hd_wset_close(ws->set);
 	atomic_fetch_sub(&ws->fabric->users, 1);
 	ws->magic = 0;
 	free(ws);

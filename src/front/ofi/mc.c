@@ -245,10 +245,25 @@ static int mc_take_address(const struct hd_fi_ep *ep, const void *addr, union hd
 		    : hd_fi_no(FI_EINVAL, "fi_join of an address that is neither IPv4 nor IPv6");
 }
 
+/* Whoever reads the event may use the group at once, perhaps by the pointer that the caller has given, so that is set before. */
+static int join_tell(struct hd_fi_mc *mc, struct fid_mc **out)
+{
+	const struct fi_eq_entry done = { .fid = &mc->fid.fid, .context = mc->fid.fid.context };
+	struct fid_mc *before = *out;
+	int rc;
+
+	*out = &mc->fid;
+	rc = hd_fi_eq_post(mc->ep->bound.eq, FI_JOIN_COMPLETE, &done, sizeof(done));
+	if (!rc)
+		return 0;
+	*out = before;
+	mc_close(&mc->fid.fid);
+	return rc;
+}
+
 int hd_fi_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct fid_mc **out, void *context)
 {
 	struct hd_fi_ep *ep = itself((struct hd_fi_ep *)fid);
-	struct fi_eq_entry done = { .context = context };
 	union hd_fi_addr group;
 	struct hd_fi_mc *mc;
 	int rc;
@@ -275,12 +290,5 @@ int hd_fi_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct fid_
 	}
 	atomic_fetch_add(&ep->sharing.users, 1);
 	hd_fi_domain_add(ep->domain, &mc->object, &mc->fid.fid);
-	done.fid = &mc->fid.fid;
-	rc = hd_fi_eq_post(ep->bound.eq, FI_JOIN_COMPLETE, &done, sizeof(done));
-	if (rc) {
-		mc_close(&mc->fid.fid);
-		return rc;
-	}
-	*out = &mc->fid;
-	return 0;
+	return join_tell(mc, out);
 }

@@ -55,12 +55,12 @@ static int mr_close(struct fid *fid)
 	if (hd_node_dead(domain->node))
 		return hd_fi_no(FI_EOPBADSTATE,
 				"the domain is that of the process which has forked this one");
-	unbind_ep(mr);
 	hd_fi_lock(domain);
 	rc = hd_mr_close(mr->mr);
 	hd_fi_unlock(domain);
 	if (rc)
 		return hd_fi_ret(rc, "fi_close of a region that is in use");
+	unbind_ep(mr);
 	for (int i = 0; i < 2; i++)
 		if (mr->cntrs[i])
 			atomic_fetch_sub(&mr->cntrs[i]->users, 1);

@@ -225,15 +225,6 @@ static struct fi_ops mr_fid_ops = HD_FI_FID_OPS(mr_close, mr_bind, mr_control);
 
 /* ---- registering --------------------------------------------------------------------------------------- */
 
-/* Members that came after the first release are not there in a program built for an older one. */
-static int check_newer(uint32_t version, const struct fi_mr_attr *attr)
-{
-	return FI_VERSION_GE(version, FI_VERSION(1, 9)) && attr->iface != FI_HMEM_SYSTEM
-		       ? hd_fi_no(FI_ENOSYS,
-				  "a region that is not in the host's memory: FI_HMEM_SYSTEM is all there is")
-		       : 0;
-}
-
 /*
  * Whether a segment can be one, which may be empty. NULL is no buffer, but a region of the whole address space begins there: some
  * programs register that, and name virtual addresses as offsets.
@@ -247,6 +238,10 @@ static bool segment_can_be(const struct iovec *iov)
 	return iov->iov_base || !iov->iov_len || iov->iov_len == SIZE_MAX;
 }
 
+/*
+ * What says that memory is a device's is for domains with FI_HMEM, which there are none of: iface and device are not looked at, as fi_mr(3) has it, and the
+ * flags are no flags.
+ */
 static int mr_check_attr(const struct fi_mr_attr *attr, uint64_t flags)
 {
 	if (flags & ~(FI_RMA_EVENT | FI_AUTH_KEY))
@@ -349,8 +344,6 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 	if (!domain || !attr || !out)
 		return hd_fi_no(FI_EINVAL, "fi_mr_reg without a domain, attributes or room for the region");
 	rc = mr_check_attr(attr, flags);
-	if (!rc)
-		rc = check_newer(domain->fabric->fid.api_version, attr);
 	if (!rc)
 		rc = check_key(domain, attr->requested_key);
 	return rc ? rc : ofi_mr_open(domain, attr, flags, out);

@@ -13,6 +13,8 @@
 #include "base/log.h"
 #include "front/ofi/ofi.h"
 
+#include <arpa/inet.h>
+#include <rdma/fi_trigger.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -465,6 +467,58 @@ static void what_was_injected_outlives_its_endpoint(void **state)
 	close(names[1]);
 }
 
+/* What cannot be received by a call cannot be deferred: the buffers of one that shares a receive context are that one's. */
+static void deferred_receives_are_refused_as_others(void **state)
+{
+	static const uint64_t kinds[] = { FI_OP_RECV, FI_OP_TRECV };
+	struct fid_ep *srx;
+	struct world w;
+	char buf[8];
+	struct iovec iov = { buf, sizeof(buf) };
+
+	open_domain(&w, FI_THREAD_SAFE);
+	w.info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	open_queues(&w);
+	assert_int_equal(fi_srx_context(w.domain, w.info->rx_attr, &srx, NULL), 0);
+	assert_int_equal(fi_ep_bind(w.ep, &srx->fid, 0), 0);
+	enable(&w);
+	for (int i = 0; i < 2; i++) {
+		struct fi_op_msg msg = { .ep = w.ep, .msg = { .msg_iov = &iov, .iov_count = 1 } };
+		struct fi_op_tagged tagged = { .ep = w.ep, .msg = { .msg_iov = &iov, .iov_count = 1 } };
+		struct fi_deferred_work work = { .threshold = 1,
+						 .triggering_cntr = w.cntr,
+						 .completion_cntr = w.cntr,
+						 .op_type = (enum fi_op_type)kinds[i],
+						 .op.msg = &msg };
+
+		if (i)
+			work.op.tagged = &tagged;
+		assert_int_equal(i ? fi_trecvmsg(w.ep, &tagged.msg, 0) : fi_recvmsg(w.ep, &msg.msg, 0),
+				 -FI_ENOSYS);
+		assert_int_equal(fi_control(&w.domain->fid, FI_QUEUE_WORK, &work), -FI_ENOSYS);
+	}
+	assert_int_equal(fi_close(&w.ep->fid), 0);
+	w.ep = NULL;
+	assert_int_equal(fi_close(&srx->fid), 0);
+	close_world(&w);
+}
+
+/* Flags of fi_av(3) that ask nothing of a provider are taken. */
+static void addresses_come_with_hints(void **state)
+{
+	const struct sockaddr_in there = { .sin_family = AF_INET,
+					   .sin_port = htons(7471),
+					   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct world w;
+	fi_addr_t addr;
+
+	open_domain(&w, FI_THREAD_SAFE);
+	open_queues(&w);
+	assert_int_equal(fi_av_insert(w.av, &there, 1, &addr, FI_MORE | FI_FIREWALL_ADDR, NULL), 1);
+	assert_int_equal(fi_av_insert(w.av, &there, 1, &addr, FI_REMOTE_READ, NULL), -FI_EBADFLAGS);
+	close_world(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +533,8 @@ int main(void)
 		cmocka_unit_test(many_addresses_are_expected),
 		cmocka_unit_test(what_was_injected_outlives_its_endpoint),
 		cmocka_unit_test(a_forked_child_gets_errors),
+		cmocka_unit_test(deferred_receives_are_refused_as_others),
+		cmocka_unit_test(addresses_come_with_hints),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,6 +35,20 @@ static int take_ep(struct hd_fi_triggered *t, struct fid_ep *fid, uint64_t tx, u
 	return 0;
 }
 
+/* Buffers go to a shared receive context, not to those who share it, and none to an endpoint that hands messages over. */
+static int take_receiver(struct hd_fi_triggered *t, struct fid_ep *fid, uint64_t caps)
+{
+	int rc = take_ep(t, fid, 0, caps);
+
+	if (rc)
+		return rc;
+	if (t->ep->sharing.srx)
+		return hd_fi_no(FI_ENOSYS, "a deferred receive of an endpoint with a shared receive context");
+	return t->ep->call.buffered
+		       ? hd_fi_no(FI_EOPNOTSUPP, "a deferred receive of an endpoint with FI_BUFFERED_RECV")
+		       : 0;
+}
+
 static void report_where(struct hd_fi_triggered *t, void *context, uint64_t flags)
 {
 	t->context = context;
@@ -71,14 +85,16 @@ static int take_msg(struct hd_fi_triggered *t, const struct fi_op_msg *op, bool 
 					   .addr = op->msg.addr,
 					   .context = op->msg.context,
 					   .data = op->msg.data };
-	int rc = take_ep(t, op->ep, receives ? 0 : FI_MSG | FI_SEND, receives ? FI_MSG | FI_RECV : 0);
+	int rc = receives ? take_receiver(t, op->ep, FI_MSG | FI_RECV)
+			  : take_ep(t, op->ep, FI_MSG | FI_SEND, 0);
 
 	return rc ? rc : work_take_message(t, &msg, 0, receives, op->flags);
 }
 
 static int take_tagged(struct hd_fi_triggered *t, const struct fi_op_tagged *op, bool receives)
 {
-	int rc = take_ep(t, op->ep, receives ? 0 : FI_TAGGED | FI_SEND, receives ? FI_TAGGED | FI_RECV : 0);
+	int rc = receives ? take_receiver(t, op->ep, FI_TAGGED | FI_RECV)
+			  : take_ep(t, op->ep, FI_TAGGED | FI_SEND, 0);
 
 	return rc ? rc : work_take_message(t, &op->msg, HD_SEND_TAGGED, receives, op->flags);
 }

@@ -98,9 +98,7 @@ int hd_fi_cm_data(const void *param, size_t paramlen, struct hd_cm_data *out)
 {
 	if (!param && paramlen)
 		return hd_fi_no(FI_EINVAL, "data for the other end at NULL");
-	if (paramlen > HD_CM_DATA)
-		return hd_fi_no(FI_EINVAL, "more data for the other end than FI_OPT_CM_DATA_SIZE");
-	*out = (struct hd_cm_data){ .data = param, .len = paramlen };
+	*out = (struct hd_cm_data){ .data = param, .len = paramlen < HD_CM_DATA ? paramlen : HD_CM_DATA };
 	return 0;
 }
 

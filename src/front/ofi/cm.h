@@ -61,7 +61,7 @@ int hd_fi_answer(struct hd_fi_ep *ep, const struct hd_cm_data *data);
  */
 void hd_fi_unanswered(struct hd_fi_ep *ep, bool rejects);
 
-/* hd_fi_cm_data takes what is to go with a call or an answer; -FI_EINVAL: it is more than FI_OPT_CM_DATA_SIZE, or nowhere. */
+/* hd_fi_cm_data takes what is to go with a call or an answer, of which fi_cm(3) has more than FI_OPT_CM_DATA_SIZE cut off; -FI_EINVAL: it is nowhere. */
 int hd_fi_cm_data(const void *param, size_t paramlen, struct hd_cm_data *out);
 
 /* hd_fi_cm_data_size is the option FI_OPT_CM_DATA_SIZE; 0 or -FI_ETOOSMALL. */

@@ -40,13 +40,11 @@ static int take_receiver(struct hd_fi_triggered *t, struct fid_ep *fid, uint64_t
 {
 	int rc = take_ep(t, fid, 0, caps);
 
-	if (rc)
-		return rc;
-	if (t->ep->sharing.srx)
-		return hd_fi_no(FI_ENOSYS, "a deferred receive of an endpoint with a shared receive context");
-	return t->ep->call.buffered
-		       ? hd_fi_no(FI_EOPNOTSUPP, "a deferred receive of an endpoint with FI_BUFFERED_RECV")
-		       : 0;
+	if (!rc && (t->ep->sharing.srx || t->ep->call.buffered))
+		rc = hd_fi_no(
+			FI_ENOSYS,
+			"a deferred receive of an endpoint with a shared receive context, or with FI_BUFFERED_RECV");
+	return rc;
 }
 
 static void report_where(struct hd_fi_triggered *t, void *context, uint64_t flags)

@@ -88,11 +88,24 @@ int hd_fi_cntr_trywait(struct fid *fid)
 	return hd_fi_ret(rc);
 }
 
+/* fi_cntr(3) has flags for them, and names none. */
+static int cntr_op_flags(int command, uint64_t *flags)
+{
+	if (!flags)
+		return hd_fi_no(FI_EINVAL, "FI_GETOPSFLAG or FI_SETOPSFLAG of a counter without flags");
+	if (command == FI_SETOPSFLAG)
+		return *flags ? hd_fi_no(FI_EBADFLAGS, "FI_SETOPSFLAG of a counter, which has no flags") : 0;
+	*flags = 0;
+	return 0;
+}
+
 static int cntr_control(struct fid *fid, int command, void *arg)
 {
 	struct hd_fi_cntr *cntr = (struct hd_fi_cntr *)fid;
 	int fd = -1;
 
+	if (command == FI_GETOPSFLAG || command == FI_SETOPSFLAG)
+		return cntr_op_flags(command, arg);
 	if (command == FI_GETWAIT && cntr->waiting.obj == FI_WAIT_FD) {
 		hd_fi_lock(cntr->domain);
 		fd = hd_cntr_fd(cntr->cntr);

@@ -503,6 +503,21 @@ static void deferred_receives_are_refused_as_others(void **state)
 	close_world(&w);
 }
 
+static void counters_have_flags_to_be_asked_for(void **state)
+{
+	uint64_t flags = FI_COMPLETION;
+	struct world w;
+
+	open_domain(&w, FI_THREAD_SAFE);
+	open_queues(&w);
+	assert_int_equal(fi_control(&w.cntr->fid, FI_SETOPSFLAG, &flags), -FI_EBADFLAGS);
+	assert_int_equal(fi_control(&w.cntr->fid, FI_GETOPSFLAG, NULL), -FI_EINVAL);
+	assert_int_equal(fi_control(&w.cntr->fid, FI_GETOPSFLAG, &flags), 0);
+	assert_int_equal(flags, 0);
+	assert_int_equal(fi_control(&w.cntr->fid, FI_SETOPSFLAG, &flags), 0);
+	close_world(&w);
+}
+
 /* Flags of fi_av(3) that ask nothing of a provider are taken. */
 static void addresses_come_with_hints(void **state)
 {
@@ -535,6 +550,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_gets_errors),
 		cmocka_unit_test(deferred_receives_are_refused_as_others),
 		cmocka_unit_test(addresses_come_with_hints),
+		cmocka_unit_test(counters_have_flags_to_be_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,9 @@ struct hd_fi_pep {
 	struct hd_service *service; /* NULL: it has no address yet, or has handed it on */
 	int backlog;
 	uint32_t requests; /* handles that stand */
-	bool closed;	   /* by the program; what it was bound to is no longer its own */
+	_Atomic uint32_t
+		reading; /* events of requests that a thread has taken, and is about to describe: it stays for them, too */
+	bool closed; /* by the program; what it was bound to is no longer its own */
 	bool listening;
 	bool spent; /* an active endpoint has got its address */
 	bool has_addr;
@@ -30,14 +32,14 @@ struct hd_fi_pep {
 
 /* What an event of a request says, before the request is somebody's. */
 struct hd_fi_called {
-	struct hd_fi_pep *pep; /* may have been closed meanwhile */
+	struct hd_fi_pep *pep; /* counted in its `reading`; may have been closed meanwhile */
 	struct hd_request *request;
 	struct sockaddr_storage from;
 };
 
 /*
  * hd_fi_called_info describes a request: an info whose handle stands for it from now on, when keep is set; else
- * one without a handle. 0; -FI_ENOENT when its passive endpoint is closed; -FI_ENOMEM: the request is rejected.
+ * one without a handle. 0; -FI_ENOENT when its passive endpoint is closed, -FI_ENOMEM: the request is rejected. It is read no longer.
  */
 int hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_info **out);
 

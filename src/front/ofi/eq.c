@@ -102,8 +102,11 @@ static ssize_t take_cm(const struct hd_event *e, struct reading *r)
 	if (len)
 		memcpy(entry->data, e->data, len);
 	r->called = (struct hd_fi_called){ .pep = e->owner, .request = e->request };
-	if (e->request)
+	if (e->request) {
+		atomic_fetch_add(&r->called.pep->reading,
+				 1); /* whose closing drops what nobody has taken first */
 		hd_request_from(e->request, &r->called.from);
+	}
 	return (ssize_t)(sizeof(*entry) + len);
 }
 
@@ -124,6 +127,7 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t le
 	if (flags & ~FI_PEEK)
 		return hd_fi_no(FI_EBADFLAGS, "fi_eq_read with flags other than FI_PEEK");
 	do {
+		r.called.request = NULL;
 		got = hd_evq_read(eq->evq, flags & FI_PEEK ? HD_EVQ_PEEK : 0, eq_take, &r);
 		if (got < 0 || !r.called.request)
 			return got == -EIO ? -FI_EAVAIL : got;

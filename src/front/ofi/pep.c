@@ -27,8 +27,8 @@ struct connreq {
 
 static struct hd_lock cm_lock; /* the lists, what is in them, and the number; taken before nodes' locks */
 static uint64_t last_number;
-static LIST_HEAD(pep_list, hd_fi_pep) peps = LIST_HEAD_INITIALIZER(peps);
-static struct pep_list closed_peps = LIST_HEAD_INITIALIZER(closed_peps); /* with requests that stand */
+static LIST_HEAD(, hd_fi_pep) peps = LIST_HEAD_INITIALIZER(peps);
+static LIST_HEAD(, hd_fi_pep) closed_peps = LIST_HEAD_INITIALIZER(closed_peps); /* that stay: pep_left */
 static LIST_HEAD(, connreq) connreqs = LIST_HEAD_INITIALIZER(connreqs);
 
 __attribute__((constructor)) static void pep_cm_lock_init(void)
@@ -39,11 +39,11 @@ __attribute__((constructor)) static void pep_cm_lock_init(void)
 /* ---- handles: compared, not followed ------------------------------------------------------------------- */
 
 /* Caller holds the lock. */
-static struct hd_fi_pep *pep_find(const struct pep_list *among, const void *handle)
+static struct hd_fi_pep *pep_find(const void *handle)
 {
 	struct hd_fi_pep *pep;
 
-	LIST_FOREACH(pep, among, entry)
+	LIST_FOREACH(pep, &peps, entry)
 		if ((const void *)pep == handle)
 			break;
 	return pep;
@@ -68,7 +68,16 @@ static struct connreq *connreq_of(const struct hd_fi_ep *ep)
 	return c && c->number == ep->connected.number ? c : NULL;
 }
 
-/* What no program holds any more, and no list. Without the lock; NULL: nothing. */
+/* The passive endpoint, if it is closed and nothing of it stands any more: it is in no list, and to be freed without the lock. Else NULL. Caller holds the lock. */
+static struct hd_fi_pep *pep_left(struct hd_fi_pep *pep)
+{
+	if (!pep->closed || pep->requests || atomic_load(&pep->reading))
+		return NULL;
+	LIST_REMOVE(pep, entry);
+	return pep;
+}
+
+/* What pep_left has said. */
 static void pep_free(struct hd_fi_pep *pep)
 {
 	if (!pep)
@@ -89,16 +98,12 @@ static struct hd_fi_pep *connreq_free(struct connreq *c)
 	LIST_REMOVE(c, entry);
 	free(c);
 	pep->requests--;
-	if (!pep->closed)
-		return NULL;
-	if (!pep->requests) {
-		LIST_REMOVE(pep, entry);
-		return pep;
+	if (pep->closed) {
+		hd_node_lock(pep->node);
+		hd_node_poll(pep->node);
+		hd_node_unlock(pep->node);
 	}
-	hd_node_lock(pep->node);
-	hd_node_poll(pep->node);
-	hd_node_unlock(pep->node);
-	return NULL;
+	return pep_left(pep);
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------- */
@@ -160,8 +165,8 @@ static int pep_describe(const struct hd_fi_called *called, bool keep, struct fi_
 	struct connreq *c = NULL;
 	struct fi_info *info;
 
-	if (!pep_find(&peps, called->pep)) {
-		if (keep && pep_find(&closed_peps, called->pep)) /* read, and closed by another thread */
+	if (called->pep->closed) { /* by another thread, since this one has taken the event */
+		if (keep)
 			ofi_pep_reject(called->pep, called->request, NULL);
 		return -FI_ENOENT;
 	}
@@ -181,11 +186,15 @@ static int pep_describe(const struct hd_fi_called *called, bool keep, struct fi_
 
 int hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_info **out)
 {
+	struct hd_fi_pep *last;
 	int rc;
 
 	hd_lock_take(&cm_lock);
 	rc = pep_describe(called, keep, out);
+	atomic_fetch_sub(&called->pep->reading, 1);
+	last = pep_left(called->pep);
 	hd_lock_give(&cm_lock);
+	pep_free(last);
 	return rc;
 }
 
@@ -347,7 +356,7 @@ int hd_fi_handle_take(struct hd_fi_ep *ep, struct fid *handle)
 	int rc;
 
 	hd_lock_take(&cm_lock);
-	pep = pep_find(&peps, handle);
+	pep = pep_find(handle);
 	if (pep) {
 		rc = pep_inherit(ep, pep);
 	} else {
@@ -446,10 +455,8 @@ static int pep_close(struct fid *fid)
 	hd_node_unlock(pep->node);
 	pep->magic = 0;
 	pep->closed = true;
-	if (pep->requests) { /* whoever answers the last may free it from here on */
-		LIST_INSERT_HEAD(&closed_peps, pep, entry);
-		pep = NULL;
-	}
+	LIST_INSERT_HEAD(&closed_peps, pep, entry);
+	pep = pep_left(pep); /* or whoever answers the last request frees it, from here on */
 	hd_lock_give(&cm_lock);
 	pep_free(pep);
 	if (eq)

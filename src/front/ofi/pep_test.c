@@ -8,12 +8,13 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "front/ofi/ofi.h"
+#include "front/ofi/cm.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define PATIENCE (30 * HD_NS_PER_S)
+#define MANY 64 /* one of so many new ones has the memory of one that has just been freed */
 
 struct side {
 	struct fi_info *info;
@@ -30,6 +31,18 @@ struct both {
 	struct fid_ep *caller;
 	struct fi_info *called; /* the request */
 };
+
+int __real_hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_info **out);
+int __wrap_hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_info **out);
+
+static void (*meanwhile)(void); /* done by another thread when one has taken the event of a request */
+
+int __wrap_hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_info **out)
+{
+	if (meanwhile)
+		meanwhile();
+	return __real_hd_fi_called_info(called, keep, out);
+}
 
 static void side_open(struct side *s)
 {
@@ -113,12 +126,9 @@ static void expect_error(struct side *s, int err)
 	assert_int_equal(entry.err, err);
 }
 
-/* Somebody has called, been read of, and the passive endpoint is closed. */
-static void both_open(struct both *b)
+static void call(struct both *b)
 {
 	size_t len = sizeof(b->at);
-	struct fi_eq_cm_entry entry;
-	uint32_t what = 0;
 
 	memset(b, 0, sizeof(*b));
 	side_open(&b->a);
@@ -131,6 +141,15 @@ static void both_open(struct both *b)
 	assert_int_equal(fi_getname(&b->pep->fid, &b->at, &len), 0);
 	b->caller = ep_open(&b->a, b->a.info);
 	assert_int_equal(fi_connect(b->caller, &b->at, NULL, 0), 0);
+}
+
+/* Somebody has called, been read of, and the passive endpoint is closed. */
+static void both_open(struct both *b)
+{
+	struct fi_eq_cm_entry entry;
+	uint32_t what = 0;
+
+	call(b);
 	assert_int_equal(event(&b->b, &what, &entry), sizeof(entry));
 	assert_int_equal(what, FI_CONNREQ);
 	b->called = entry.info;
@@ -197,12 +216,49 @@ static void the_event_queue_is_free(void **state)
 	both_close(&b);
 }
 
+static struct both *rival;
+static struct fid_pep *others[MANY];
+
+/* Another thread closes the passive endpoint, and opens others, one of which has its memory. */
+static void its_memory_is_anothers(void)
+{
+	const struct fid_pep *was = rival->pep;
+	int i = 0;
+
+	meanwhile = NULL;
+	assert_int_equal(fi_close(&rival->pep->fid), 0);
+	do
+		assert_int_equal(fi_passive_ep(rival->b.fabric, rival->b.info, &others[i], NULL), 0);
+	while (others[i] != was && ++i < MANY);
+}
+
+static void who_closes_meanwhile_refuses(void **state)
+{
+	struct fi_eq_cm_entry entry;
+	struct both b;
+	uint32_t what;
+
+	call(&b);
+	rival = &b;
+	meanwhile = its_memory_is_anothers;
+	while (meanwhile) {
+		fi_eq_read(b.a.eq, &what, &entry, sizeof(entry), 0);
+		assert_int_equal(fi_eq_read(b.b.eq, &what, &entry, sizeof(entry), 0), -FI_EAGAIN);
+	}
+	expect_error(&b.a, FI_ECONNREFUSED);
+	for (int i = 0; i < MANY && others[i]; i++)
+		assert_int_equal(fi_close(&others[i]->fid), 0);
+	side_close(&b.b);
+	both_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_fabric_refuses_who_is_left),
 		cmocka_unit_test(the_program_answers),
 		cmocka_unit_test(the_event_queue_is_free),
+		cmocka_unit_test(who_closes_meanwhile_refuses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,20 +19,12 @@ static const uint32_t again_us[] = { 100, 900, 9000, 40000, 150000 };
 
 static void asked_lost(struct hd_pending *asked, enum hd_status status)
 {
-	struct hd_conn *c = hd_container(asked, struct hd_conn, asked);
-
-	if (c->closed)
-		hd_call_turned_away(c, NULL); /* the call has come too late, and nobody was there to say so */
-	else
-		hd_call_lost(c, -ECONNRESET);
+	hd_call_lost(hd_container(asked, struct hd_conn, asked), -ECONNRESET);
 }
 
 static const struct hd_pending_ops asked_ops = { .lost = asked_lost };
 
-/*
- * The service's node can be reached: ask. It answers in any case: a service that is shut still answers who has been read of, and that there is none is
- * an answer, too.
- */
+/* The service's node can be reached: ask. */
 void hd_call_ask(struct hd_conn *c)
 {
 	struct hd_connect body = {
@@ -48,7 +40,7 @@ void hd_call_ask(struct hd_conn *c)
 	memcpy(body.data, c->priv.data, c->priv.len);
 	hd_conn_wait(c, HD_CONN_ASKED);
 	c->other = (struct hd_announce){ .index = c->dest->remote, .gen = c->dest->gen };
-	c->closed = false;
+	c->kept = false;
 	c->asked.ops = &asked_ops;
 	hd_pending_join(&c->asked, c->dest->peer);
 	hd_peer_send(c->dest->peer, &pkt, &body, offsetof(struct hd_connect, data) + c->priv.len);
@@ -229,7 +221,9 @@ int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void 
 
 	if (!hd_private_take(&priv, pkt->tag, payload, len) || !pkt->imm || pkt->imm > 4095)
 		return hd_link_broken(link, "malformed rejection");
-	if (c && pkt->imm != ENOENT) {
+	if (c && pkt->imm == EINPROGRESS) {
+		c->kept = true;
+	} else if (c && pkt->imm != ENOENT) {
 		c->heard = true;
 		hd_conn_fail(c, (int)pkt->imm, &priv);
 	} else if (c) {

@@ -406,10 +406,14 @@ int hd_service_name(const struct hd_service *service, int family, struct sockadd
 	return -EAFNOSUPPORT;
 }
 
-/* Peers hear that the endpoint has gone, so that they call whoever has the port next; the names stay known, and the node stays held. */
+/*
+ * Peers hear that the endpoint has gone, so that they call whoever has the port next; but before that those whom the program has read of hear that they
+ * are to wait on. The names stay known, and the node stays held.
+ */
 static void name_give(struct hd_service *s)
 {
 	static const int families[] = { AF_INET, AF_INET6 };
+	struct hd_request *r;
 
 	claim_give(s);
 	if (!s->ep)
@@ -417,6 +421,9 @@ static void name_give(struct hd_service *s)
 	for (size_t i = 0; i < sizeof(s->was) / sizeof(s->was[0]); i++)
 		if (hd_ep_name(s->ep, families[i], &s->was[i]))
 			s->was[i].ss_family = AF_UNSPEC;
+	LIST_FOREACH(r, &s->requests, entry)
+		if (r->peer)
+			cm_refuse(r->peer, &r->from, r->op, EINPROGRESS, NULL);
 	s->ep->evq = NULL; /* what else there is of its owner's stays */
 	hd_ep_close(s->ep);
 	s->ep = NULL;

@@ -162,8 +162,10 @@ static void conn_followed(struct hd_follow *follow, int err)
 	if (!err && states[c->state].bound) {
 		states[c->state].bound(c);
 	} else if (c->state == HD_CONN_ASKED) {
-		c->closed |= err &&
-			     c->dest->peer->state == HD_PEER_LIVE; /* whom it has read of it may answer */
+		if (err && !c->kept && c->dest->peer->state == HD_PEER_LIVE)
+			hd_call_turned_away(
+				c,
+				NULL); /* the service has closed, and perhaps nobody is left there to say so */
 	} else if (err && c->state == HD_CONN_CALLING && hd_call_next(c, &err)) {
 		;
 	} else if (err && c->state == HD_CONN_REACHING && c->misled) {

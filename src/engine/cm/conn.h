@@ -55,7 +55,7 @@ struct hd_conn {
 	unsigned next;	/* caller, space not 0: hd_space_port to be tried next */
 	bool timed_out; /* a port has not answered */
 	bool shut;	/* a node of this host has, which HEDDLE_TRANSPORT keeps us from */
-	bool closed;	/* HD_CONN_ASKED: the service has closed since */
+	bool kept;	/* HD_CONN_ASKED: the service closes, and its program answers all the same */
 	bool known; /* whom we asked we knew before, and did not call: it may have gone, and another have its port */
 	unsigned again; /* how often all its ports have been called, or the acceptor's name looked up, once more */
 	bool misled; /* that name has led to another so far */

@@ -120,8 +120,48 @@ static void the_node_dies(void **state)
 		hd_link_down(hd_links(r.a.node)->peers->link, -ECONNRESET, NULL);
 		g = next(&r, r.ea);
 		assert_int_equal(g.code, HD_EV_UP);
-		assert_int_equal(g.err, ECONNREFUSED);
+		assert_int_equal(g.err, ECONNRESET);
 		shut_close(&r, shut);
+	}
+}
+
+/* A service is closed before a call to it has been taken in, and nobody makes progress there any more: whoever has the port next gets it. */
+static void who_is_not_read_of_calls_again(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		uint64_t until = hd_now_ns() + PATIENCE;
+		struct hd_node *next_node;
+		struct hd_service *after;
+		struct got g;
+		struct rig r;
+
+		rig_open(&r, transport);
+		join(&r); /* so that the port is known */
+		end_close_ep(&r.a);
+		end_open_ep(&r.a, r.ea);
+		call(&r, NULL);
+		hd_service_close(r.service);
+		r.service = NULL;
+		assert_int_equal(hd_node_open(&(struct hd_node_attr){ .front = "test" }, &next_node), 0);
+		assert_int_equal(hd_service_open(next_node,
+						 &(struct hd_service_attr){ .bind = (void *)&r.name },
+						 &after),
+				 0);
+		assert_int_equal(
+			hd_service_listen(after,
+					  &(struct hd_listen_args){ .evq = r.ea, .owner = &r, .backlog = 8 }),
+			0);
+		do {
+			hd_node_poll(next_node);
+			assert_true(hd_now_ns() < until);
+		} while (!poll_event(r.ea, &g));
+		assert_int_equal(g.code, HD_EV_REQUEST);
+		hd_request_reject(g.request, NULL);
+		assert_int_equal(next(&r, r.ea).err, ECONNREFUSED);
+		hd_service_close(after);
+		assert_int_equal(hd_node_close(next_node), 0);
+		rig_close(&r);
 	}
 }
 
@@ -145,8 +185,11 @@ static void shut_twice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(its_port_is_anothers), cmocka_unit_test(who_is_not_answered_is_refused),
-		cmocka_unit_test(the_caller_leaves),	cmocka_unit_test(the_node_dies),
+		cmocka_unit_test(its_port_is_anothers),
+		cmocka_unit_test(who_is_not_answered_is_refused),
+		cmocka_unit_test(who_is_not_read_of_calls_again),
+		cmocka_unit_test(the_caller_leaves),
+		cmocka_unit_test(the_node_dies),
 		cmocka_unit_test(shut_twice),
 	};
 

@@ -169,6 +169,34 @@ static void another_thread_cannot_end_it(void **state)
 	munmap(c.w, 4096);
 }
 
+/* The others are there again when one has ended. */
+static void there_are_not_too_many(void **state)
+{
+	enum {
+		MANY = 64
+	};
+	struct hd_witness *w[MANY];
+	int most = 0;
+
+	for (int round = 0; round < 2; round++) {
+		int n = 0;
+
+		for (int i = 0; i < MANY; i++) {
+			w[i] = shared();
+			hd_witness_open(w[i]);
+			n += hd_witness_testifies(w[i]);
+		}
+		assert_in_range(n, 16, MANY - 1);
+		if (round)
+			assert_int_equal(n, most);
+		most = n;
+		for (int i = 0; i < MANY; i++) {
+			assert_true(hd_witness_close(w[i]));
+			munmap(w[i], 4096);
+		}
+	}
+}
+
 static void a_forked_child_is_no_witness(void **state)
 {
 	struct hd_witness *w = shared();
@@ -192,6 +220,7 @@ int main(void)
 		cmocka_unit_test(death_marks_it),
 		cmocka_unit_test(who_goes_on_takes_over),
 		cmocka_unit_test(another_thread_cannot_end_it),
+		cmocka_unit_test(there_are_not_too_many),
 		cmocka_unit_test(a_forked_child_is_no_witness),
 	};
 

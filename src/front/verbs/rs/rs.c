@@ -10,10 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/select.h>
 #include <unistd.h>
-
-#define FIRST_NUMBER 256
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------- */
 
@@ -55,30 +52,13 @@ static int id_open(struct rs *rs, struct rdma_cm_id *id)
 	return rdma_migrate_id(id, rs->ch) ? -errno : 0;
 }
 
-/*
- * Its number, above those that programs have for it who know it by another (librspreload 44, which looks for theirs from 0 on after rselect, and takes
- * the first that is not known to be another's), and one for a set of select, while there are such.
- */
-static int number(void)
-{
-	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), high;
-
-	if (fd < 0)
-		return -errno;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_NUMBER);
-	if (high < 0)
-		return fd;
-	close(high < FD_SETSIZE ? fd : high);
-	return high < FD_SETSIZE ? high : fd;
-}
-
 static int rs_make(struct rs *rs, struct rdma_cm_id *id)
 {
 	int rc;
 
-	rs->fd = number();
+	rs->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (rs->fd < 0)
-		return rs->fd;
+		return -errno;
 	rc = id_open(rs, id);
 	if (!rc && rs->type == SOCK_DGRAM)
 		rc = rs_dgram_open(rs);

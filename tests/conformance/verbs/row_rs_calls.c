@@ -133,93 +133,6 @@ static void listens_anywhere(struct ct *ct)
 	rst_close(&r);
 }
 
-/* listen(2), connect(2): who calls a listener is connected before anybody accepts him, and may send and go; accept(2) gives the first one first. */
-static void connects_unaccepted(struct ct *ct)
-{
-	struct rst r = { 0 };
-	char c;
-
-	rst_open(ct, &r);
-	for (char i = 'a'; ct->rank && i < 'd'; i++) {
-		r.s = rst_call(&r, true);
-		if (rconnect(r.s, name_of(&r.at), rst_size(&r)))
-			CT_EQ(ct, errno, EINPROGRESS);
-		rst_await(&r, r.s, POLLOUT);
-		CT_EQ(ct, rsend(r.s, &i, 1, 0), 1);
-		CMT_OK(ct, rclose(r.s));
-	}
-	ct_sync(ct, NULL);
-	for (char i = 'a'; !ct->rank && i < 'd'; i++) {
-		rst_await(&r, r.listener, POLLIN);
-		r.s = raccept(r.listener, NULL, NULL);
-		CT_TRUE(ct, r.s >= 0);
-		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 1);
-		CT_EQ(ct, c, i);
-		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 0);
-		CMT_OK(ct, rclose(r.s));
-	}
-	r.s = -1;
-	rst_close(&r);
-}
-
-/* Whom a listener has not accepted when it is closed, or shut (arg), is reset. */
-static void unaccepted_reset(struct ct *ct)
-{
-	struct rst r = { 0 };
-	char c;
-
-	rst_open(ct, &r);
-	if (ct->rank)
-		r.s = rst_call(&r, false);
-	ct_sync(ct, NULL);
-	if (!ct->rank) {
-		rst_await(&r, r.listener, POLLIN);
-		if (ct->cs->arg)
-			CMT_OK(ct, rshutdown(r.listener, SHUT_RD));
-		else
-			CMT_OK(ct, rclose(r.listener));
-	} else {
-		CMT_ERR(ct, (int)rrecv(r.s, &c, 1, 0), ECONNRESET);
-	}
-	ct_sync(ct, NULL);
-	if (!ct->rank && !ct->cs->arg)
-		r.listener = -1;
-	rst_close(&r);
-}
-
-/* listen(2): as many wait as the backlog says, and one; who comes then waits until one of them has been accepted. */
-static void backlogs(struct ct *ct)
-{
-	struct rst r = { 0 };
-	struct pollfd p;
-	int s[3];
-
-	rst_open(ct, &r);
-	if (!ct->rank)
-		CMT_OK(ct, rlisten(r.listener, 1));
-	ct_sync(ct, NULL);
-	if (ct->rank) {
-		for (int i = 0; i < 3; i++)
-			s[i] = rst_call(&r, i == 2);
-		CMT_ERR(ct, rconnect(s[2], name_of(&r.at), rst_size(&r)), EINPROGRESS);
-		p = (struct pollfd){ .fd = s[2], .events = POLLOUT };
-		CT_EQ(ct, rpoll(&p, 1, 100), 0);
-	}
-	ct_sync(ct, NULL);
-	for (int i = 0; i < 3; i++) {
-		if (!ct->rank) {
-			s[i] = raccept(r.listener, NULL, NULL);
-			CT_TRUE(ct, s[i] >= 0);
-		} else if (i == 2) {
-			rst_await(&r, s[i], POLLOUT);
-		}
-	}
-	ct_sync(ct, NULL);
-	for (int i = 0; i < 3; i++)
-		CMT_OK(ct, rclose(s[i]));
-	rst_close(&r);
-}
-
 /* poll(2), of many rsockets and a descriptor: none, one, both, and one that is negative is left out. */
 static void polls_many(struct ct *ct)
 {
@@ -294,10 +207,6 @@ const struct ct_case vt_rs_calls[] = {
 	{ "RS", "mapped-names", CT_TWO(mapped_names) },
 	{ "RS", "connects-again", CT_TWO(connects_again) },
 	{ "RS", "listens-anywhere", CT_TWO(listens_anywhere) },
-	{ "RS", "connects-unaccepted", CT_TWO(connects_unaccepted) },
-	{ "RS", "unaccepted-are-reset", CT_TWO(unaccepted_reset) },
-	{ "RS", "unaccepted-are-reset-by-shutdown", CT_TWO(unaccepted_reset), .arg = 1 },
-	{ "RS", "backlog", CT_TWO(backlogs) },
 	{ "RS", "polls-many", CT_TWO(polls_many) },
 	{ "RS", "facts", { facts } },
 	{ 0 },

@@ -116,8 +116,6 @@ static int close_inherited(int fd)
 	if (!rs)
 		return hv_cm_ret(-EBADF);
 	rs_drop(rs);
-	if (rs->callers.served) /* by a thread that is the parent's alone */
-		rs_put(rs);
 	rs_put(rs);
 	return 0;
 }

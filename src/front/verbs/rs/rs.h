@@ -31,7 +31,6 @@
  *	iomap.c     riomap
  *	options.c   options
  *	rs.c        life
- *	callers.c   who calls a listener
  *	connect.c   connections
  *	io.c        the calls that send and receive
  *	poll.c      rpoll
@@ -155,14 +154,6 @@ struct rs_maps {
 	uint32_t local_count;
 };
 
-/* Of a listener: who has called, is connected, and has not been accepted: rs/callers.c. */
-struct rs_callers {
-	struct rs *first, **end; /* by rs.behind */
-	int count, backlog;
-	int err;     /* what kept one from being let in, positive: told once */
-	bool served; /* by a thread */
-};
-
 /* The path that a program wants, until it is used: rs/route.c. */
 struct rs_route {
 	void *data; /* struct ibv_path_data, one or several; NULL: whatever path there is */
@@ -191,8 +182,6 @@ struct rs {
 	struct rs_outbound out;
 	struct rs_maps maps;
 	struct rs_dgram *dgram;
-	struct rs_callers callers;
-	struct rs *behind; /* the caller who comes after this one: of the listener's, with its lock */
 };
 
 /* ---- rs/table.c, rs/rs.c ---------------------------------------------------------------------------------------------------- */
@@ -255,9 +244,6 @@ void rs_changed(struct rs *rs);
  */
 int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t *heard);
 void rs_get_up(struct rs *rs, uint32_t heard);
-
-/* rs_sleep_aside: sleep for it in a thread of ours, which makes no progress; calls: also for events of its id. */
-void rs_sleep_aside(struct rs *rs, bool calls);
 
 /* rs_node: where it is; NULL: nowhere yet, and nothing will happen to it. */
 struct hd_node *rs_node(const struct rs *rs);
@@ -374,13 +360,6 @@ int rs_wake_up_ms(void);
 
 /* rs_options_path (rs/options.c): the id is about to call this address: it shall go there as the option for its family says. 0, -errno. */
 int rs_options_path(struct rs *rs, const struct sockaddr *to);
-
-/*
- * rs/callers.c. rs_callers_serve: who calls is let in from now on, as long as no more than the backlog, and one, wait: 0, -errno. rs_callers_take:
- * the first, who is the program's from now on: 0, -EAGAIN: there is none; what kept one from being let in.
- */
-int rs_callers_serve(struct rs *rs, int backlog);
-int rs_callers_take(struct rs *rs, struct rs **caller);
 
 /* rs/poll.c: what poll(2) would say. */
 short rs_events(struct rs *rs);

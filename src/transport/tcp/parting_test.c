@@ -178,23 +178,32 @@ static void *read_late(void *arg)
 	return NULL;
 }
 
+static uint8_t payload[10000];
+static const struct hd_pkt payload_pkt = { .kind = HD_PKT_EAGER };
+
+/* A scene in which we have talked until nothing more could be said; returns how many bytes. */
+static uint64_t scene_talks(struct scene *s)
+{
+	uint8_t hello[HELLO_FRAME];
+	uint64_t said = 0;
+
+	scene_open(s, "127.0.0.1");
+	scene_greet(s, hello);
+	while (s->end->link->ops->send(s->end->link, &payload_pkt, payload, sizeof(payload)) == 0) {
+		said += HD_TCP_HEAD + sizeof(payload) + HD_TCP_CHECK;
+		rig_poll(s->node);
+	}
+	return said;
+}
+
 /* A node that closes waits for one that has no room at the moment, and goes on talking. */
 static void last_words_wait_for_room(void **state)
 {
-	static uint8_t payload[10000];
-	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
-	uint8_t hello[HELLO_FRAME];
 	struct late_reader reader;
-	uint64_t said = 0;
 	pthread_t thread;
 	struct scene s;
+	uint64_t said = scene_talks(&s);
 
-	scene_open(&s, "127.0.0.1");
-	scene_greet(&s, hello);
-	while (s.end->link->ops->send(s.end->link, &pkt, payload, sizeof(payload)) == 0) {
-		said += HD_TCP_HEAD + sizeof(payload) + HD_TCP_CHECK;
-		rig_poll(s.node);
-	}
 	reader = (struct late_reader){ .fd = s.fd };
 	rig_end_close(s.end, -ESHUTDOWN);
 	scene_turns(&s, scene_gone);
@@ -209,18 +218,12 @@ static void last_words_wait_for_room(void **state)
 /* But not for ever, and not for one that has gone. */
 static void last_words_do_not_wait_for_ever(void **state)
 {
-	static uint8_t payload[10000];
-	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
-	uint8_t hello[HELLO_FRAME];
 	struct scene s;
 	uint64_t start;
 	int fd;
 
 	for (int gone = 0; gone < 2; gone++) {
-		scene_open(&s, "127.0.0.1");
-		scene_greet(&s, hello);
-		while (s.end->link->ops->send(s.end->link, &pkt, payload, sizeof(payload)) == 0)
-			rig_poll(s.node);
+		scene_talks(&s);
 		rig_end_close(s.end, -ESHUTDOWN);
 		scene_turns(&s, scene_gone);
 		fd = s.fd;
@@ -239,18 +242,10 @@ static void last_words_do_not_wait_for_ever(void **state)
 /* A process that ends forgets what comes in; its other threads do not go on behind that. */
 static void last_words_end_the_listening(void **state)
 {
-	static uint8_t payload[10000], buf[10000];
-	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
-	uint64_t said = 0, heard = 0;
-	uint8_t hello[HELLO_FRAME];
+	static uint8_t buf[10000];
 	struct scene s;
+	uint64_t said = scene_talks(&s), heard = 0;
 
-	scene_open(&s, "127.0.0.1");
-	scene_greet(&s, hello);
-	while (s.end->link->ops->send(s.end->link, &pkt, payload, sizeof(payload)) == 0) {
-		said += HD_TCP_HEAD + sizeof(payload) + HD_TCP_CHECK;
-		rig_poll(s.node);
-	}
 	do {
 		ssize_t n;
 
@@ -259,7 +254,7 @@ static void last_words_end_the_listening(void **state)
 		assert_int_equal(send(s.fd, payload, sizeof(payload), MSG_NOSIGNAL), sizeof(payload));
 		rig_poll(s.node);
 		assert_false(s.end->link->down);
-		assert_int_equal(s.end->link->ops->send(s.end->link, &pkt, payload, sizeof(payload)),
+		assert_int_equal(s.end->link->ops->send(s.end->link, &payload_pkt, payload, sizeof(payload)),
 				 -EAGAIN);
 		while (hd_tcp_last(s.port, true) && (n = recv(s.fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
 			heard += (uint64_t)n;

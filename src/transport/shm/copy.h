@@ -53,8 +53,8 @@ static inline _Atomic uint32_t *hd_shm_offer_word(struct hd_shm_link *l, bool ou
 int hd_shm_slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec *out);
 
 /*
- * hd_shm_still_there: is the other process alive, and the program that it was? Its page has a witness to that; where that is silent, for whatever reason, the kernel is asked
- * (hd_shm_look_there).
+ * hd_shm_still_there: is the other process alive, and the program that it was? Its page has a witness to that; where that is silent, for whatever
+ * reason, the kernel is asked (hd_shm_look_there).
  */
 bool hd_shm_look_there(struct hd_shm_link *l);
 static inline bool hd_shm_still_there(struct hd_shm_link *l)

@@ -251,7 +251,7 @@ static int on_ready(struct hd_shm_link *l, struct hd_shm_record *r)
 	if (err)
 		return err;
 	hd_shm_pending_join_leave(l);
-	TAILQ_INSERT_TAIL(&port->unmet, l, pending_join);
+	TAILQ_INSERT_TAIL(&port->unmet, l, unmet_entry);
 	l->unmet = true;
 	hd_timer_stop(port->base.node, &l->setup.timer);
 	hd_link_init(&l->base, &port->base, port->link_ops);

@@ -141,7 +141,7 @@ void hd_shm_link_fail(struct hd_shm_link *l, int err, const char *why)
 void hd_shm_link_met(struct hd_shm_link *l)
 {
 	if (l->unmet)
-		TAILQ_REMOVE(&hd_shm_port_of(l)->unmet, l, pending_join);
+		TAILQ_REMOVE(&hd_shm_port_of(l)->unmet, l, unmet_entry);
 	l->unmet = false;
 }
 

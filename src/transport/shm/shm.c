@@ -137,7 +137,7 @@ static bool port_joining(struct hd_port *base, const struct hd_node_id *id)
 		if (l->state == HD_SHM_WAITING && is_of(l, id))
 			return true;
 	for (l = TAILQ_FIRST(&port->unmet); l; l = next) {
-		next = TAILQ_NEXT(l, pending_join);
+		next = TAILQ_NEXT(l, unmet_entry);
 		if (l->base.down || l->base.peer)
 			hd_shm_link_met(l);
 		else if (is_of(l, id))

@@ -164,9 +164,9 @@ struct hd_shm_link {
 	struct hd_watch sock;	    /* fd -1: closed */
 	struct hd_shm_setup setup;
 	struct hd_shm_ending ending;
-	TAILQ_ENTRY(hd_shm_link)
-	pending_join; /* port->pending_joins while GREETING or WAITING; port->unmet while `unmet` */
-	LIST_ENTRY(hd_shm_link) entry; /* port->all */
+	TAILQ_ENTRY(hd_shm_link) pending_join; /* port->pending_joins while GREETING or WAITING */
+	TAILQ_ENTRY(hd_shm_link) unmet_entry;  /* port->unmet while `unmet` */
+	LIST_ENTRY(hd_shm_link) entry;	       /* port->all */
 };
 
 struct hd_shm_cold {

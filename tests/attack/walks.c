@@ -149,15 +149,14 @@ static void read_one(struct scene *sc, uint32_t i)
 	hd_container(of, struct hd_response, of_peer)->units = 0; /* his window would not have held so many */
 }
 
-/* Somebody else's message waits. */
+/* A message of another endpoint of the stranger's waits. */
 static void keep_one(struct scene *sc)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
-	struct hd_peer *other = hd_peer_self(sc->s->a.node);
-	struct hd_msg *m = hd_msg_keep(sc->mine, other, &pkt, 0, "", 0);
+	struct hd_msg *m = hd_msg_keep(sc->mine, sc->peer, &pkt, hd_dest_id(sc->theirs), "", 0);
 
 	assert_non_null(m);
-	hd_credit_unhold(other, m->units);
+	hd_credit_unhold(sc->peer, m->units);
 	m->units = 0; /* his window would not have held so many */
 }
 
@@ -176,7 +175,7 @@ static void work_comes(struct scene *sc)
 {
 	const struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const struct hd_service_attr service = { .bind = (const void *)&any };
-	const struct hd_ep_attr attr = { .type = HD_EP_RDM, .policy = HD_EP_REMOTE_READ };
+	const struct hd_ep_attr attr = { .type = HD_EP_RDM, .policy = HD_EP_REMOTE_READ | HD_EP_DIRECTED };
 	const struct hd_ep_attr pair = { .type = HD_EP_RDM,
 					 .policy = HD_EP_NUMBERED | HD_EP_PAIRED,
 					 .tx_size = 64 };
@@ -216,7 +215,6 @@ static void work_goes(struct scene *sc)
 	hd_ep_close(sc->pair);
 	hd_mr_close(sc->mr);
 	free(sc->read);
-	hd_link_down(hd_links(sc->s->a.node)->self->link, -ECONNRESET, NULL);
 }
 
 /* ---- what the stranger does --------------------------------------------------------------------------------------------------- */
@@ -291,7 +289,13 @@ static void reads_no_more(struct scene *sc)
 /* An endpoint of his turns out to be one that is known by another name. */
 static void turns_out_to_be_known(struct scene *sc)
 {
-	hd_rqs_rekey(sc->peer, UINT32_MAX - 2, UINT32_MAX - 1);
+	struct hd_dest *also = hd_dest_make(sc->s->a.node);
+
+	assert_non_null(also);
+	also->refs++;
+	hd_dest_bind(also, sc->peer, ENDED, 1);
+	hd_dest_unbind(also);
+	hd_dest_put(also);
 }
 
 /* One of our own user does, before he has greeted over the better link. */

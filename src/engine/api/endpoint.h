@@ -31,6 +31,12 @@ uint32_t hd_dest_id(const struct hd_dest *dest);
 struct hd_holder;
 int hd_dest_holder(const struct hd_dest *dest, struct hd_holder *out);
 
+/*
+ * hd_source_number: who has been called by several names has several numbers, and hd_cqe.src is one of them: the i-th of the endpoint that has this
+ * one, from 0 on; 0: it has no more.
+ */
+uint32_t hd_source_number(const struct hd_node *node, uint32_t src, unsigned i);
+
 /* hd_source_name: a name of this family (AF_UNSPEC: any) by which the sender that hd_cqe.src tells of can be called. -ENOENT. */
 int hd_source_name(struct hd_node *node, uint32_t src, int family, struct sockaddr_storage *out);
 

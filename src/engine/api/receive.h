@@ -39,12 +39,12 @@ struct hd_recv_args {
 /*
  * hd_rq_open: a receive queue for several endpoints: what is posted to it through any of them, or through a nameless one, goes to the
  * first message that matches, whichever of them it comes to, and completes at that one: its CQ, its counter, its index. directed: as
- * HD_EP_DIRECTED. hd_rq_group: a new one, directed: receives may name keys as well, as HD_EP_BY_KEY. 0 or -ENOMEM. hd_rq_close: -EBUSY
+ * HD_EP_DIRECTED. hd_rq_group: a new one, directed: receives may name keys as well, as HD_EP_BY_KEY. hd_rq_close: -EBUSY
  * while endpoints use it.
  * hd_txq_open: one bound on operations under way for several endpoints together. hd_txq_close: -EBUSY likewise.
  */
 int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out);
-int hd_rq_group(struct hd_rq *rq);
+void hd_rq_group(struct hd_rq *rq);
 int hd_rq_close(struct hd_rq *rq);
 /*
  * hd_rq_set_limit: below() once, at once or from a turn of progress, when fewer than `least` receives are posted, and then never again

@@ -130,7 +130,7 @@ static int rq_make(struct hd_ep *ep, const struct hd_ep_attr *attr)
 
 	ep->own_rq = rc == 0;
 	if (!rc && attr->policy & HD_EP_BY_KEY)
-		rc = hd_rq_group(ep->rq);
+		hd_rq_group(ep->rq);
 	if (!rc && attr->policy & HD_EP_BUFFERED)
 		rc = hd_buffered_open(ep->rq, &attr->buffered);
 	if (!rc && attr->policy & HD_EP_BUFFERED)

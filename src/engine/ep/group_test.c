@@ -480,8 +480,8 @@ static void it_waits_for_its_turn(void **state)
 		assert_true(hd_now_ns() < end);
 	}
 	assert_int_equal(hd_dest_get(p.b.node, (const struct sockaddr *)&elsewhere, &other), 0);
-	hd_rqs_rekey(p.b.to->peer, hd_dest_id(p.b.to),
-		     hd_dest_id(other)); /* its sender has another name meanwhile */
+	hd_dest_bind(other, p.b.to->peer, p.b.to->remote,
+		     p.b.to->gen); /* its sender has two names meanwhile */
 	free_units = hd_links(p.b.node)->window_max - hd_links(p.b.node)->window_units;
 	for_peers = hd_links(p.b.node)->window_max / 4;
 	hd_links(p.b.node)->window_units += free_units - for_peers;
@@ -499,7 +499,8 @@ static void it_waits_for_its_turn(void **state)
 	assert_int_equal(e.imm, 7);
 	test_check(got[0], sizeof(out), 6);
 	assert_true(e.flags & HD_C_CAST);
-	assert_int_equal(e.src, hd_dest_id(other));
+	assert_int_equal(e.src, hd_dest_id(p.b.to));
+	assert_int_equal(hd_source_number(p.b.node, e.src, 1), hd_dest_id(other));
 	hd_dest_put(other);
 	cast(ga, out, sizeof(out));
 	assert_ptr_equal(pair_next(&p, &p.b).ctx, got[1]);

@@ -72,6 +72,7 @@ struct hd_share *hd_share_open(struct hd_node *node, const struct hd_link *link)
 		free(share);
 		return NULL;
 	}
+	hd_ring_init(&share->left);
 	share->refs = 1;
 	share->files =
 		link && link->is_local ? 2 : 1; /* of a process of this host it is watched whether it lives */
@@ -238,7 +239,7 @@ void hd_share_close(struct hd_share *share, uint32_t units)
 	b->files -= share->files;
 	links->others_files -= share->files;
 	share->since = hd_now_ns();
-	if (!b->is_ours && !LIST_EMPTY(&share->left)) {
+	if (!b->is_ours && !hd_ring_is_empty(&share->left)) {
 		share->may_go = true;
 		TAILQ_INSERT_TAIL(&b->gone, share, entry);
 		TAILQ_INSERT_TAIL(&links->gone, share, of_all);

@@ -42,7 +42,7 @@ struct hd_share {
 	uint32_t files;		       /* descriptors of its peer's links */
 	uint64_t since;		       /* hd_now_ns() when its peer went */
 	bool may_go;		       /* in the two lists */
-	LIST_HEAD(, hd_msg) left;      /* rq's: messages that nobody has received or claimed */
+	struct hd_ring left;	       /* rq's: messages that nobody has received or claimed: hd_msg.kept */
 	LIST_HEAD(, hd_overflow) owed; /* completions that nobody has read: owed.c */
 	TAILQ_ENTRY(hd_share) entry;   /* budget->gone */
 	TAILQ_ENTRY(hd_share) of_all;  /* hd_links.gone */

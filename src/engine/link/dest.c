@@ -129,6 +129,7 @@ void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node)
 	TAILQ_INIT(&dest->fenced);
 	LIST_INIT(&dest->names);
 	LIST_INIT(&dest->followers);
+	hd_ring_init(&dest->messages);
 }
 
 struct hd_dest *hd_dest_make(struct hd_node *node)
@@ -146,6 +147,13 @@ struct hd_dest *hd_dest_make(struct hd_node *node)
 	return d;
 }
 
+/* Nobody's any more. */
+static void number_drop(struct hd_node *node, uint32_t number)
+{
+	hd_links(node)->dests[number - 1] = NULL;
+	id_put(&hd_links(node)->ids, &hd_links(node)->ids.gone, number - 1);
+}
+
 void hd_dest_release(struct hd_dest *dest)
 {
 	struct hd_node *node = dest->node;
@@ -154,8 +162,29 @@ void hd_dest_release(struct hd_dest *dest)
 		return;
 	hd_timer_stop(node, &dest->overdue);
 	hd_names_drop(dest, NULL);
-	hd_links(node)->dests[dest->id - 1] = NULL;
-	id_put(&hd_links(node)->ids, &hd_links(node)->ids.gone, dest->id - 1);
+	for (unsigned i = 0; i < dest->former_count; i++)
+		number_drop(node, dest->former[i]);
+	number_drop(node, dest->id);
+	free(dest);
+}
+
+static void number_give(struct hd_dest *dest, uint32_t number)
+{
+	if (dest->former_count == HD_DEST_FORMER) {
+		number_drop(dest->node, dest->former[0]);
+		dest->former_count--;
+		memmove(dest->former, dest->former + 1, dest->former_count * sizeof(*dest->former));
+	}
+	dest->former[dest->former_count++] = number;
+	hd_links(dest->node)->dests[number - 1] = dest;
+}
+
+void hd_dest_yield(struct hd_dest *dest, struct hd_dest *heir)
+{
+	hd_timer_stop(dest->node, &dest->overdue);
+	for (unsigned i = 0; i < dest->former_count; i++)
+		number_give(heir, dest->former[i]);
+	number_give(heir, dest->id);
 	free(dest);
 }
 
@@ -233,6 +262,23 @@ int hd_dest_holder(const struct hd_dest *dest, struct hd_holder *out)
 uint32_t hd_dest_id(const struct hd_dest *dest)
 {
 	return dest->id;
+}
+
+uint32_t hd_source_number(const struct hd_node *node, uint32_t src, unsigned i)
+{
+	const struct hd_dest *first = hd_dest_by_id(node, src), *d = first;
+
+	if (!first)
+		return i ? 0 : src;
+	do {
+		if (!i)
+			return d->id;
+		if (--i < d->former_count)
+			return d->former[i];
+		i -= d->former_count;
+		d = d->alike;
+	} while (d != first);
+	return 0;
 }
 
 /* The names that came first are the best ones, and stand last; a loopback address is good on this host alone. */

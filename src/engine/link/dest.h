@@ -15,6 +15,8 @@ struct hd_name {
 	UT_hash_handle hh;	   /* hd_links.names */
 };
 
+#define HD_DEST_FORMER 4
+
 enum hd_dest_state {
 	HD_DEST_IDLE,	    /* not reached yet, or no longer */
 	HD_DEST_CONNECTING, /* a link is being made for it, or the peer it leads to is */
@@ -41,8 +43,12 @@ struct hd_dest {
 	struct hd_op_list fenced; /* xfer's: those of any endpoint that wait behind a fence */
 	LIST_HEAD(, hd_name) names;
 	uint32_t name_count;
+	uint8_t former_count;
+	uint32_t former
+		[HD_DEST_FORMER]; /* numbers of destinations that it has taken the place of, the oldest first */
 	LIST_ENTRY(hd_dest) entry; /* peer->dests while bound, peer->awaiting while that shakes hands */
-	struct hd_link *link;	   /* while connecting: the link made for it */
+	struct hd_ring messages; /* while bound: what has come from it and waits, and holds the peer's credit */
+	struct hd_link *link;	 /* while connecting: the link made for it */
 	struct hd_timer retry;
 	struct hd_timer overdue; /* dgram.c: datagrams have waited for it long enough; */
 	bool is_overdue;	 /* others do not begin to until it is bound */
@@ -80,7 +86,7 @@ void hd_dest_again(struct hd_dest *dest, int err);
 uint32_t hd_dest_source_id(const struct hd_dest *dest);
 
 /*
- * hd_dest_by_id: the destination with this hd_dest_id, not referenced (who keeps it counts hd_dest.refs up); NULL: there is none. hd_dest_unref: one user less; with the last it is
+ * hd_dest_by_id: the destination that has this number, its hd_dest_id or a former one of those that it has taken the place of; not referenced (who keeps it counts hd_dest.refs up); NULL: there is none. hd_dest_unref: one user less; with the last it is
  * freed, unless it is bound or being reached.
  */
 static inline struct hd_dest *hd_dest_by_id(const struct hd_node *node, uint32_t id)
@@ -114,10 +120,12 @@ void hd_dests_close(struct hd_node *node);
 
 /*
  * For those who bind destinations and name them. hd_dest_make: one without a name or a user; NULL without memory. hd_dest_release: free one that
- * nobody refers to: no front, no operation, no peer.
+ * nobody refers to: no front, no operation, no peer. hd_dest_yield: free such a one, which has no names any more; its number leads to heir from
+ * now on, as those do that it has had before: of more than HD_DEST_FORMER the oldest are nobody's.
  */
 struct hd_dest *hd_dest_make(struct hd_node *node);
 void hd_dest_release(struct hd_dest *dest);
+void hd_dest_yield(struct hd_dest *dest, struct hd_dest *heir);
 
 /* hd_name_find: NULL: nothing is called so. hd_name_add: -ENOMEM. hd_names_drop: all but `keep` (NULL: all of them). */
 /* hd_dest_claimed: a new destination of this name, which nobody is believed to have: somebody may say that he has it, and is called. announced.c. */

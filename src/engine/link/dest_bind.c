@@ -70,15 +70,6 @@ void hd_dest_call(struct hd_dest *dest)
 		hd_dest_fail(dest, rc);
 }
 
-/* What is here of messages from old_id of this peer is from new_id. */
-static void rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
-{
-	const struct hd_link_observers *above = hd_links(peer->node)->observers;
-
-	for (int i = 0; above->renamed[i]; i++)
-		above->renamed[i](peer, old_id, new_id);
-}
-
 /* They are bound to one endpoint. */
 static void join(struct hd_dest *dest, struct hd_dest *other)
 {
@@ -117,11 +108,10 @@ static void absorb(struct hd_dest *dest, struct hd_dest *old)
 	}
 	dest->name_count += old->name_count;
 	old->name_count = 0;
-	rekey(dest->peer, old->id, dest->id);
+	hd_ring_take(&dest->messages, &old->messages);
 	dest_leave(old, dest->peer);
 	part(old);
-	old->state = HD_DEST_IDLE;
-	hd_dest_release(old);
+	hd_dest_yield(old, dest);
 }
 
 /* Tell those who follow the destination, or (not `late`) did when it was called, in the order in which they came. One may leave, or give the destination back, while he is told. */
@@ -170,10 +160,29 @@ static uint16_t newer(uint16_t announced, uint16_t called)
 	return announced && (int16_t)(announced - called) > 0 ? announced : called;
 }
 
+/* It leads to this endpoint, as others may. */
+static void stand_for(struct hd_dest *dest, struct hd_remote *at)
+{
+	struct hd_dest *old = hd_dest_by_id(dest->node, at->dest_id);
+
+	dest->gen = newer(at->gen, dest->gen);
+	hd_remote_set_key(dest->peer, dest->remote, dest->key);
+	if (!old || old == dest) {
+		at->dest_id = dest->id;
+		at->gen = dest->gen;
+		return;
+	}
+	join(dest, old);
+	if (!old->refs && old->gen == dest->gen) {
+		at->dest_id = dest->id;
+		at->gen = dest->gen;
+		absorb(dest, old);
+	}
+	hd_links(dest->node)->observers->joined(dest);
+}
+
 void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, uint16_t gen)
 {
-	struct hd_remote *at;
-	struct hd_dest *old;
 	char text[80];
 
 	if (dest->state == HD_DEST_BOUND)
@@ -197,22 +206,8 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 	dest->tried = false;
 	LIST_INSERT_HEAD(&peer->dests, dest, entry);
 	peer->dest_count++;
-	if (hd_peer_remote(peer, remote) == 0) {
-		at = hd_remote_at(peer, remote);
-		old = hd_dest_by_id(dest->node, at->dest_id);
-		dest->gen = newer(at->gen, gen);
-		hd_remote_set_key(peer, remote, dest->key);
-		if (old && old != dest)
-			join(dest, old);
-		if (!old || old == dest || (!old->refs && old->gen == dest->gen)) {
-			at->dest_id = dest->id;
-			at->gen = dest->gen;
-			if (old && old != dest)
-				absorb(dest, old);
-		} else {
-			rekey(peer, dest->id, old->id);
-		}
-	}
+	if (hd_peer_remote(peer, remote) == 0)
+		stand_for(dest, hd_remote_at(peer, remote));
 	hd_links(dest->peer->node)->observers->bound(dest);
 	tell_followers(dest, 0, true);
 }
@@ -251,6 +246,7 @@ void hd_dest_unbind(struct hd_dest *dest)
 	dest->refs++;
 	tell_followers(dest, -ECONNRESET, true);
 	dest->refs--;
+	hd_ring_take(&peer->kept, &dest->messages);
 	dest_leave(dest, peer);
 	dest->state = HD_DEST_IDLE;
 	dest->peer = hd_links(dest->node)->nowhere;

@@ -92,6 +92,7 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, 
 	TAILQ_INIT(&p->direct_ops);
 	TAILQ_INIT(&p->stalled_sqs);
 	TAILQ_INIT(&p->ctl);
+	hd_ring_init(&p->kept);
 	return p;
 }
 
@@ -166,12 +167,15 @@ void hd_peers_past(const struct hd_port *port, struct hd_port_past *past)
 void hd_peer_fail(struct hd_peer *peer, int err)
 {
 	const struct hd_link_observers *above = hd_links(peer->node)->observers;
+	struct hd_dest *dest;
 
 	hd_event("peer " HD_PEER_ID ": ended: %s", HD_PEER_ID_OF(peer),
 		 err && err != -ESHUTDOWN ? strerror(-err) : "closed");
 	peer->state = HD_PEER_DEAD;
 	hd_peer_stall(peer, HD_STALL_DOWN);
 	hd_hello_end(peer);
+	LIST_FOREACH(dest, &peer->dests, entry)
+		hd_ring_take(&peer->kept, &dest->messages);
 	for (int i = 0; above->ended[i]; i++)
 		above->ended[i](peer, err ? hd_status_of(err) : HD_S_LOST);
 	if (peer->link) {

@@ -124,8 +124,8 @@ struct hd_peer {
 	bool is_sealed : 1; /* it has proved that it has the key of HEDDLE_KEY_FILE */
 	bool ended : 1;	    /* its process is dead, whoever has the sockets */
 	uint8_t addr_count;
-	uint32_t link_scope; /* hd_sockaddr_scope of where its first link comes from */
 	uint8_t link_addr;   /* which of `addr` its first link comes from; has none: one that is all zero */
+	uint32_t link_scope; /* hd_sockaddr_scope of where its first link comes from */
 	struct hd_share *share;	    /* of what its address or user may have us keep: budget.h */
 	struct hd_process *process; /* advert.c: the process is watched; NULL: it is not */
 	struct hd_push push;	    /* while busy */
@@ -141,7 +141,8 @@ struct hd_peer {
 	TAILQ_HEAD(, hd_transfer) framing; /* HD_TRANSFER_FRAMES: take turns, a frame each */
 	struct hd_op_list queue; /* HD_OP_QUEUED: accepted, to be started in order; rdm starts them */
 	/* rq's */
-	LIST_HEAD(, hd_msg) kept; /* messages that wait, and hold its credit */
+	struct hd_ring
+		kept; /* messages that wait, and hold its credit, of no endpoint that is known: others are in hd_dest.messages */
 	/* qp's */
 	LIST_HEAD(, hd_held) held_back;	 /* its requests that queue pairs of ours have not answered */
 	TAILQ_HEAD(, hd_qp) stalled_sqs; /* those with something to send for which there was no room */
@@ -160,7 +161,7 @@ static_assert(offsetof(struct hd_peer, realm) ==
 		      offsetof(struct hd_peer, id) + offsetof(struct hd_peer_key, realm),
 	      "a peer is found by its id and realm");
 static_assert(offsetof(struct hd_peer, remote_count) < 64, "what a send looks at takes more than a line");
-static_assert(sizeof(struct hd_peer) <= 800, "a peer takes more memory");
+static_assert(sizeof(struct hd_peer) <= 808, "a peer takes more memory");
 
 /* All that follows is called with the node's lock, and blocks nowhere; int results are 0 or a negative errno where nothing else is said. */
 

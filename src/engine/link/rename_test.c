@@ -65,6 +65,14 @@ static struct scene *scene_open(void)
 	return sc;
 }
 
+/* The program names somebody, of whom nothing is known yet. */
+static void name_it(struct scene *sc)
+{
+	sc->now = hd_dest_make(sc->s.node);
+	assert_non_null(sc->now);
+	sc->now->refs++;
+}
+
 static void rename_it(struct scene *sc)
 {
 	const struct hd_dest *old = hd_dest_by_id(sc->s.node, sc->before);
@@ -72,21 +80,20 @@ static void rename_it(struct scene *sc)
 	wire_settle(&sc->w);
 	assert_null(hd_cq_peek(sc->s.cq));
 	assert_int_equal(old->refs, 0);
-	sc->now = hd_dest_make(sc->s.node);
-	assert_non_null(sc->now);
-	sc->now->refs++;
+	if (!sc->now)
+		name_it(sc);
 	hd_dest_bind(sc->now, old->peer, old->remote, old->gen);
-	assert_null(hd_dest_by_id(sc->s.node, sc->before));
+	assert_ptr_equal(hd_dest_by_id(sc->s.node, sc->before), sc->now);
 }
 
-/* The end of what was on its way; `in` has it. */
-static void scene_end(struct scene *sc)
+/* The end of what was on its way, from the destination with this number; `in` has it. */
+static void scene_end_from(struct scene *sc, uint32_t number)
 {
 	const struct hd_cqe *e = next(sc);
 
 	assert_int_equal(e->err, 0);
 	assert_int_equal(e->len, LEN);
-	assert_int_equal(e->src, hd_dest_id(sc->now));
+	assert_int_equal(hd_source_number(sc->s.node, e->src, 0), number);
 	test_check(sc->in, LEN, 5);
 	hd_cq_pop(sc->s.cq);
 	hd_dest_put(sc->now);
@@ -95,6 +102,11 @@ static void scene_end(struct scene *sc)
 	wire_hang_up(&sc->w);
 	side_close(&sc->s);
 	free(sc);
+}
+
+static void scene_end(struct scene *sc)
+{
+	scene_end_from(sc, hd_dest_id(sc->now));
 }
 
 static void begin(struct scene *sc)
@@ -171,6 +183,95 @@ static void in_the_queue(void **state)
 	scene_end(sc);
 }
 
+/* So does who has asked before it came, when it was not known yet whom the name means. */
+static void asked_for_before(void **state)
+{
+	struct scene *sc = scene_open();
+
+	name_it(sc);
+	side_post(&sc->s, sc->in, LEN, 1, 0, sc->now, NULL);
+	kept(sc);
+	rename_it(sc);
+	scene_end(sc);
+}
+
+/* A receive for one name of the endpoint gets what comes under the other, before the second one is known and afterwards; the oldest first. */
+static void by_two_names(void **state)
+{
+	struct scene *sc = scene_open();
+	struct hd_dest *first = hd_dest_by_id(sc->s.node, sc->before);
+	char got[3];
+
+	first->refs++; /* the program has named it so */
+	name_it(sc);
+	for (int i = 0; i < 3; i++)
+		side_post(&sc->s, got + i, 1, 1, 0, sc->now, NULL);
+	for (int i = 0; i < 2; i++) {
+		const struct hd_pkt pkt = theirs(sc, HD_PKT_EAGER);
+
+		wire_say(&sc->w, &pkt, i ? "b" : "a", 1);
+	}
+	wire_settle(&sc->w);
+	assert_null(hd_cq_peek(sc->s.cq));
+	hd_dest_bind(sc->now, first->peer, first->remote, first->gen);
+	for (int i = 0; i < 3; i++) {
+		const struct hd_pkt pkt = theirs(sc, HD_PKT_EAGER);
+		const struct hd_cqe *e;
+
+		if (i == 2)
+			wire_say(&sc->w, &pkt, "c", 1);
+		e = next(sc);
+		assert_int_equal(e->src, sc->before);
+		assert_int_equal(got[i], 'a' + i);
+		hd_cq_pop(sc->s.cq);
+	}
+	assert_int_equal(hd_source_number(sc->s.node, sc->before, 1), hd_dest_id(sc->now));
+	assert_int_equal(hd_source_number(sc->s.node, hd_dest_id(sc->now), 1), sc->before);
+	assert_int_equal(hd_source_number(sc->s.node, sc->before, 2), 0);
+	kept(sc);
+	side_post(&sc->s, sc->in, LEN, 1, 0, sc->now, NULL);
+	hd_dest_put(first);
+	scene_end_from(sc, sc->before);
+}
+
+/* What has been sent by a name that leads elsewhere now is still from whom it is said to be from. */
+static void after_it_has_gone(void **state)
+{
+	struct scene *sc = scene_open();
+
+	kept(sc);
+	rename_it(sc);
+	hd_dest_unbind(sc->now);
+	side_post(&sc->s, sc->in, LEN, 1, 0, sc->now, NULL);
+	scene_end(sc);
+}
+
+/* Of who has taken the place of many, the last numbers are known. */
+static void only_so_many_numbers(void **state)
+{
+	struct scene *sc = scene_open();
+	struct hd_dest *old = hd_dest_by_id(sc->s.node, sc->before);
+	struct hd_peer *peer = old->peer;
+	uint32_t numbers[HD_DEST_FORMER + 2];
+
+	name_it(sc);
+	for (unsigned i = 0; i < HD_DEST_FORMER + 2; i++) {
+		if (i) {
+			hd_dest_unbind(sc->now);
+			old = hd_dest_at(peer, INDEX, 1);
+			assert_non_null(old);
+			old->refs--;
+		}
+		numbers[i] = hd_dest_id(old);
+		hd_dest_bind(sc->now, peer, INDEX, 1);
+	}
+	for (unsigned i = 0; i < HD_DEST_FORMER + 2; i++)
+		assert_ptr_equal(hd_dest_by_id(sc->s.node, numbers[i]), i < 2 ? NULL : sc->now);
+	kept(sc);
+	receive(sc);
+	scene_end(sc);
+}
+
 static void claimed(void **state)
 {
 	struct scene *sc = scene_open();
@@ -239,6 +340,10 @@ int main(void)
 		cmocka_unit_test(in_pieces_before_a_receive),
 		cmocka_unit_test(in_pieces_for_a_receive_that_waits),
 		cmocka_unit_test(in_the_queue),
+		cmocka_unit_test(asked_for_before),
+		cmocka_unit_test(by_two_names),
+		cmocka_unit_test(after_it_has_gone),
+		cmocka_unit_test(only_so_many_numbers),
 		cmocka_unit_test(claimed),
 		cmocka_unit_test(a_rendezvous),
 		cmocka_unit_test(a_write_with_data_for_the_queue),

@@ -6,6 +6,7 @@
 
 #include "base/idmap.h"
 #include "base/log.h"
+#include "base/ring.h"
 #include "base/siphash.h"
 #include "base/table.h"
 #include "engine/name/name.h"

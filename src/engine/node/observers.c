@@ -16,7 +16,7 @@ const struct hd_link_observers hd_link_observers = {
 		   hd_respqs_ended },
 	.bound = hd_backlog_bound,
 	.unreached = hd_backlog_unreached,
-	.renamed = { hd_rqs_rekey, hd_transfers_rekey, hd_streams_rekey },
+	.joined = hd_recvs_joined,
 	.forgotten = hd_rqs_forget,
 	.forgo = hd_rqs_forgo,
 	.renewed = hd_epoch_renewed,

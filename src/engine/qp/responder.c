@@ -398,7 +398,6 @@ const struct hd_transfer_owner hd_qp_receives = {
 	.done = resp_received,
 	.dropped = resp_dropped,
 	.turn = hd_beside_turn,
-	.rekey = hd_rndv_rekey,
 	.refusal = HD_S_OPERATIONAL,
 };
 

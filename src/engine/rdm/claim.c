@@ -186,8 +186,6 @@ void hd_claims_drop(struct hd_ep *ep)
 /* hd_claims_ended: the peer is gone: what of its messages is claimed stays. */
 void hd_claims_ended(struct hd_peer *peer, enum hd_status status)
 {
-	struct hd_msg *m;
-
-	while ((m = LIST_FIRST(&peer->kept)))
-		hd_msg_orphan(m);
+	while (!hd_ring_is_empty(&peer->kept))
+		hd_msg_orphan(hd_container(hd_ring_first(&peer->kept), struct hd_msg, kept));
 }

@@ -200,9 +200,9 @@ static void receive_dropped(struct hd_transfer *t)
 	hd_rndv_drop(v);
 }
 
-static const struct hd_transfer_owner receives = {
-	.done = received, .dropped = receive_dropped, .rekey = hd_rndv_rekey, .refusal = HD_S_OPERATIONAL
-};
+static const struct hd_transfer_owner receives = { .done = received,
+						   .dropped = receive_dropped,
+						   .refusal = HD_S_OPERATIONAL };
 
 void hd_matched_begin(struct hd_ep *ep, struct hd_peer *peer, struct hd_recv *r, const struct hd_msg *m,
 		      const void *offer, size_t offer_len)

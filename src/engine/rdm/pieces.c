@@ -55,15 +55,9 @@ static void posted_forget(struct hd_link *link, struct hd_stream *s)
 		hd_recv_part_end(link->node, s->posted.taken.whole);
 }
 
-static void posted_rekey(struct hd_stream *s, uint32_t old_id, uint32_t new_id)
-{
-	if (s->posted.received.src == old_id)
-		s->posted.received.src = new_id;
-}
-
-static const struct hd_stream_kind into_posted = {
-	.end = posted_end, .broken = posted_broken, .forget = posted_forget, .rekey = posted_rekey
-};
+static const struct hd_stream_kind into_posted = { .end = posted_end,
+						   .broken = posted_broken,
+						   .forget = posted_forget };
 
 static int begin_posted(struct hd_link *link, struct hd_stream *s, struct hd_ep *ep, struct hd_recv *r,
 			uint32_t src)
@@ -123,16 +117,9 @@ static void waiting_forget(struct hd_link *link, struct hd_stream *s)
 		hd_msg_forget(s->msg);
 }
 
-/* One that has no receive yet is in a queue, which sees to it. */
-static void waiting_rekey(struct hd_stream *s, uint32_t old_id, uint32_t new_id)
-{
-	if (s->msg->waiter && hd_wnode_src(&s->msg->w) == old_id)
-		s->msg->w.by_src.src = new_id;
-}
-
-static const struct hd_stream_kind into_waiting = {
-	.end = waiting_end, .broken = waiting_broken, .forget = waiting_forget, .rekey = waiting_rekey
-};
+static const struct hd_stream_kind into_waiting = { .end = waiting_end,
+						    .broken = waiting_broken,
+						    .forget = waiting_forget };
 
 /* It comes into this message's own memory; NULL: there was none for it. */
 static int begin_waiting(struct hd_link *link, struct hd_stream *s, struct hd_msg *msg)

@@ -131,6 +131,82 @@ void hd_msg_broken(struct hd_msg *m, enum hd_status status)
 	hd_msg_free(m);
 }
 
+/* ---- whom it is from turns out later --------------------------------------------------------------------------------------------- */
+
+/* A tag of buffered receives finds a message that waits. */
+static int tag_meets(struct hd_match *match, struct hd_recv *r, struct hd_msg *m)
+{
+	struct hd_node *node = m->ep->node;
+	int rc = hd_buffered_take(m, r->ctx);
+
+	if (!rc)
+		hd_match_remove_waiting(match, &m->w);
+	hd_recv_free(node, r);
+	return rc;
+}
+
+static struct hd_recv *posted_for(const struct hd_msg *m)
+{
+	struct hd_match *match = hd_rq_match(m->ep->rq, m->flags);
+
+	return (struct hd_recv *)hd_match_peek_posted(match, hd_wnode_tag(&m->w), hd_wnode_src(&m->w));
+}
+
+/* It waits, and a receive that it matches, perhaps, is posted all the same. */
+static void meet_posted(struct hd_msg *m)
+{
+	struct hd_ep *ep = m->ep;
+	struct hd_match *match = hd_rq_match(ep->rq, m->flags);
+	struct hd_recv *r =
+		hd_recv_fitting(ep, posted_for(m), hd_wnode_tag(&m->w), hd_wnode_src(&m->w), m->len);
+
+	r = r ? hd_recv_detach(ep, r, m->len) : NULL;
+	if (!r)
+		return;
+	if (hd_unlikely(r->flags & HD_RECV_BUFFERED)) {
+		tag_meets(match, r, m);
+		return;
+	}
+	hd_match_remove_waiting(match, &m->w);
+	hd_recv_give(r, m);
+}
+
+/* In the order in which they came. What is given away may take others with it that were in their turn, so those that are to be met are put together first. */
+static void meet_all(struct hd_ring *messages)
+{
+	struct hd_ring *at, *next, unmet;
+
+	hd_ring_init(&unmet);
+	for (at = hd_ring_first(messages); at; at = next) {
+		const struct hd_msg *m = hd_container(at, struct hd_msg, kept);
+
+		next = hd_ring_next(messages, at);
+		if (m->claimed || m->waiter || !posted_for(m))
+			continue;
+		hd_ring_leave(at);
+		hd_ring_add(&unmet, at);
+	}
+	while ((at = hd_ring_first(&unmet))) {
+		hd_ring_leave(at);
+		hd_ring_add(messages, at);
+		meet_posted(hd_container(at, struct hd_msg, kept));
+	}
+}
+
+void hd_recvs_joined(struct hd_dest *dest)
+{
+	struct hd_dest *d = dest;
+
+	if (!hd_rqs_number(dest->node))
+		return;
+	/* of one generation: these leave together, so the next time it comes nothing of what was here is looked at again */
+	do {
+		if (d->gen == dest->gen)
+			meet_all(&d->messages);
+		d = d->alike;
+	} while (d != dest);
+}
+
 /* ---- posting ------------------------------------------------------------------------------------------------------------ */
 
 /* Let a new multi-receive buffer, posted already, take what waits for it. */
@@ -155,18 +231,6 @@ static void recv_drain(struct hd_ep *ep, struct hd_recv *r, uint32_t src)
 		hd_match_remove_waiting(match, w);
 		hd_recv_give(part, m);
 	}
-}
-
-/* A tag of buffered receives finds a message that waits. */
-static int tag_meets(struct hd_match *match, struct hd_recv *r, struct hd_msg *m)
-{
-	struct hd_node *node = m->ep->node;
-	int rc = hd_buffered_take(m, r->ctx);
-
-	if (!rc)
-		hd_match_remove_waiting(match, &m->w);
-	hd_recv_free(node, r);
-	return rc;
 }
 
 /* Nobody may take it any more, or a queue pair may wait for it. */

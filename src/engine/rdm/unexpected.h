@@ -49,4 +49,10 @@ void hd_msg_arrived(struct hd_msg *m);
 void hd_msg_broken(struct hd_msg *m, enum hd_status status);
 void hd_msg_forget(struct hd_msg *m);
 
+/*
+ * hd_recvs_joined: link's observer, see link/observers.h. Receives that were posted for one name of the endpoint get what has come under another.
+ * Looks once, for each further name that the program has for an endpoint, at what waits from there.
+ */
+void hd_recvs_joined(struct hd_dest *dest);
+
 #endif

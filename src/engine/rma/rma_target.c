@@ -60,19 +60,10 @@ static bool store_turn(struct hd_transfer *t, enum hd_status *status)
 	return !server->turn || server->turn(t, status);
 }
 
-static void store_rekey(struct hd_transfer *t, uint32_t old_id, uint32_t new_id)
-{
-	struct hd_response *r = hd_response_of(t);
-
-	if (r->src == old_id)
-		r->src = new_id;
-}
-
 static const struct hd_transfer_owner stores = {
 	.done = stored,
 	.dropped = hd_response_dropped,
 	.turn = store_turn,
-	.rekey = store_rekey,
 	.refusal = HD_S_ACCESS,
 };
 

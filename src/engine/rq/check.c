@@ -70,7 +70,9 @@ static void posted_check(const struct hd_match *m)
 	size_t n = listed_check(m);
 	unsigned active = 0;
 
-	assert(m->active_count >= m->active_least && m->active_count <= HD_MATCH_CLASSES);
+	assert(m->active_count >= 1 && m->active_count <= HD_MATCH_CLASSES);
+	assert(m->longer ==
+	       (m->listed != NULL) + (m->groups.of_source != NULL) + (m->numbers.number != NULL));
 	for (unsigned i = 0; i < HD_MATCH_CLASSES && m->class[i]; i++) {
 		struct hd_match_class *c = m->class[i];
 
@@ -103,7 +105,7 @@ static void waiting_check(struct hd_match *m)
 	assert(n == m->waiting);
 }
 
-/* A receive and a message that match have met. Groups of sources are known to the queue alone. */
+/* A receive and a message that match have met. Groups of sources, and their numbers, are known to the queue alone. */
 static bool meets_waiting(struct hd_mnode *n, void *arg)
 {
 	const struct hd_match *m = arg;
@@ -121,7 +123,8 @@ void hd_match_check(struct hd_match *m)
 {
 	posted_check(m);
 	waiting_check(m);
-	if (m->waiting <= CHECKED_PAIRS && m->posted <= CHECKED_PAIRS && !m->groups.of_source)
+	if (m->waiting <= CHECKED_PAIRS && m->posted <= CHECKED_PAIRS && !m->groups.of_source &&
+	    !m->numbers.number)
 		assert(!hd_match_each_posted(m, meets_waiting, m));
 }
 

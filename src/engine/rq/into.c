@@ -7,6 +7,14 @@
 
 /* ---- none is posted --------------------------------------------------------------------------------------------------------------- */
 
+/* Where messages from this source are: its own list, as long as it is of this peer. */
+static inline struct hd_ring *messages_of(struct hd_peer *peer, uint32_t src)
+{
+	struct hd_dest *dest = hd_dest_by_id(peer->node, src);
+
+	return hd_likely(dest && dest->peer == peer) ? &dest->messages : &peer->kept;
+}
+
 struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
 			   const void *data, size_t room)
 {
@@ -41,10 +49,9 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 		hd_credit_reserve(node, units);
 		m->share = NULL;
 		m->flags |= HD_MSG_CAST;
-		LIST_INSERT_HEAD(&hd_rqs(node)->casts, m, kept);
 		return m;
 	}
-	LIST_INSERT_HEAD(&peer->kept, m, kept);
+	hd_ring_add(messages_of(peer, src), &m->kept);
 	hd_credit_hold(peer, m->units);
 	return m;
 }

@@ -37,7 +37,7 @@ void hd_match_init(struct hd_match *m, bool directed)
 	m->first.mask = UINT64_MAX;
 	m->first.active = true;
 	m->class[0] = m->active[0] = m->last = &m->first;
-	m->active_count = m->active_least = 1;
+	m->active_count = 1;
 	m->listed_end = &m->listed;
 	TAILQ_INIT(&m->arrivals);
 }
@@ -110,6 +110,7 @@ static void list_append(struct hd_match *m, struct hd_mnode *n, uint64_t mask)
 	n->role = HD_MNODE_LISTED;
 	n->mask = mask;
 	n->next = NULL;
+	m->longer += !m->listed;
 	*m->listed_end = n;
 	m->listed_end = &n->next;
 }
@@ -121,6 +122,7 @@ static void list_remove(struct hd_match *m, struct hd_mnode **slot)
 	*slot = n->next;
 	if (!*slot)
 		m->listed_end = slot;
+	m->longer -= !m->listed;
 	n->role = HD_MNODE_OUT;
 }
 
@@ -173,19 +175,34 @@ void hd_match_unpost(struct hd_match *m, struct hd_mnode *n)
 	hd_fifo_remove(&m->class[n->owner] -> table, n);
 }
 
-/* Two active classes make every message take the longer way, which looks at groups. */
-int hd_match_group(struct hd_match *m, const struct hd_match_groups *groups)
+void hd_match_group(struct hd_match *m, const struct hd_match_groups *groups)
 {
-	struct hd_match_class *c = class_new(m, 1);
-
-	if (!c)
-		return -1;
-	c->mask = UINT64_MAX;
-	c->src_mask = UINT32_MAX;
-	class_activate(m, c);
-	m->active_least = m->active_count;
 	m->groups = *groups;
-	return 0;
+	m->longer++;
+}
+
+void hd_match_number(struct hd_match *m, const struct hd_match_numbers *numbers)
+{
+	m->longer += !m->numbers.number;
+	m->numbers = *numbers;
+}
+
+static uint32_t number_at(const struct hd_match *m, uint32_t src, unsigned i)
+{
+	if (m->numbers.number)
+		return m->numbers.number(m->numbers.arg, src, i);
+	return i ? 0 : src;
+}
+
+/* Are they one source? */
+static bool is_one_source(const struct hd_match *m, uint32_t a, uint32_t b)
+{
+	uint32_t n;
+
+	for (unsigned i = 0; a != b && (n = number_at(m, b, i)); i++)
+		if (n == a)
+			return true;
+	return a == b;
 }
 
 /* A link to the earliest that a message hits: to a leader in a class, or to one in the list. *hit: the one that has been found elsewhere, or NULL. */
@@ -198,7 +215,7 @@ static void search_listed(struct hd_match *m, uint64_t tag, uint32_t src, uint32
 		if (*hit && (**hit)->seq < n->seq)
 			return;
 		if ((tag & n->mask) == n->tag &&
-		    (n->src == HD_MATCH_ANY || n->src == src || (group && n->src == group))) {
+		    (n->src == HD_MATCH_ANY || is_one_source(m, n->src, src) || (group && n->src == group))) {
 			*hit = slot;
 			return;
 		}
@@ -213,6 +230,17 @@ static void search_class(struct hd_match_class *c, uint64_t tag, uint32_t src, s
 		*hit = slot;
 }
 
+static void search_directed(struct hd_match *m, struct hd_match_class *c, uint64_t tag, uint32_t src,
+			    uint32_t group, struct hd_mnode ***hit)
+{
+	uint32_t n;
+
+	for (unsigned i = 0; (n = number_at(m, src, i)); i++)
+		search_class(c, tag, n, hit);
+	if (group)
+		search_class(c, tag, group, hit);
+}
+
 /* Classes that are found empty leave the active ones; one stays, so that active[0] is always there. */
 struct hd_mnode *hd_match_peek_slow(struct hd_match *m, uint64_t tag, uint32_t src)
 {
@@ -223,13 +251,14 @@ struct hd_mnode *hd_match_peek_slow(struct hd_match *m, uint64_t tag, uint32_t s
 		struct hd_match_class *c = m->active[i];
 
 		if (!c->table.count) {
-			if (m->active_count > m->active_least)
+			if (m->active_count > 1)
 				class_deactivate(m, i--);
 			continue;
 		}
-		search_class(c, tag, src, &hit);
-		if (group && c->src_mask)
-			search_class(c, tag, group, &hit);
+		if (c->src_mask)
+			search_directed(m, c, tag, src, group, &hit);
+		else
+			search_class(c, tag, src, &hit);
 	}
 	search_listed(m, tag, src, group, &hit);
 	return hit ? *hit : NULL;
@@ -293,6 +322,21 @@ static struct hd_wnode *find_of_group(const struct hd_match *m, uint64_t tag, ui
 	return NULL;
 }
 
+static struct hd_wnode *find_by_src(struct hd_match *m, uint64_t tag, uint32_t src)
+{
+	struct hd_mnode *first = NULL, *n;
+	uint32_t number;
+
+	if (!m->by_src_used)
+		start_by_src(m);
+	for (unsigned i = 0; (number = number_at(m, src, i)); i++) {
+		n = hd_fifo_find(&m->by_src, tag, number);
+		if (n && (!first || n->seq < first->seq))
+			first = n;
+	}
+	return first ? (struct hd_wnode *)((char *)first - offsetof(struct hd_wnode, by_src)) : NULL;
+}
+
 struct hd_wnode *hd_match_find_slow(struct hd_match *m, uint64_t tag, uint64_t ignore, uint32_t src)
 {
 	struct hd_mnode *n;
@@ -306,71 +350,13 @@ struct hd_wnode *hd_match_find_slow(struct hd_match *m, uint64_t tag, uint64_t i
 	}
 	if (is_group(m, src))
 		return find_of_group(m, tag, ignore, src);
-	if (!ignore) {
-		if (!m->by_src_used)
-			start_by_src(m);
-		n = hd_fifo_find(&m->by_src, tag, src);
-		return n ? (struct hd_wnode *)((char *)n - offsetof(struct hd_wnode, by_src)) : NULL;
-	}
+	if (!ignore)
+		return find_by_src(m, tag, src);
 	TAILQ_FOREACH(w, &m->arrivals, arrival)
-		if (!((hd_wnode_tag(w) ^ tag) & ~ignore) && (src == HD_MATCH_ANY || hd_wnode_src(w) == src))
+		if (!((hd_wnode_tag(w) ^ tag) & ~ignore) &&
+		    (src == HD_MATCH_ANY || is_one_source(m, hd_wnode_src(w), src)))
 			return w;
 	return NULL;
-}
-
-/* ---- both ---- */
-
-struct rekey {
-	struct hd_fifo_table *table;
-	struct hd_mnode *taken; /* linked by next */
-	uint32_t old_src;
-};
-
-static bool rekey_take(struct hd_mnode *n, void *arg)
-{
-	struct rekey *r = arg;
-
-	if (n->src == r->old_src) {
-		hd_fifo_remove(r->table, n);
-		n->next = r->taken;
-		r->taken = n;
-	}
-	return false;
-}
-
-static void rekey_table(struct hd_fifo_table *t, uint32_t old_src, uint32_t new_src)
-{
-	struct rekey r = { .table = t, .old_src = old_src };
-
-	hd_fifo_each(t, rekey_take, &r);
-	while (r.taken) {
-		struct hd_mnode *n = r.taken;
-
-		r.taken = n->next;
-		n->src = new_src;
-		hd_fifo_insert_sorted(t, n);
-	}
-}
-
-void hd_match_rename_posted(struct hd_match *m, uint32_t old_src, uint32_t new_src)
-{
-	struct hd_mnode *n;
-
-	for (unsigned i = 0; i < HD_MATCH_CLASSES && m->class[i]; i++)
-		if (m->class[i] -> src_mask)
-			rekey_table(&m->class[i] -> table, old_src, new_src);
-	for (n = m->listed; n; n = n->next)
-		if (n->src == old_src)
-			n->src = new_src;
-}
-
-void hd_match_rename_waiting(struct hd_match *m, struct hd_wnode *w, uint32_t new_src)
-{
-	if (m->by_src_used)
-		hd_fifo_remove(&m->by_src, &w->by_src);
-	w->by_src.src = new_src;
-	if (m->by_src_used)
-		hd_fifo_insert_sorted(&m->by_src, &w->by_src);
 }
 
 /* The table by sources is made anew, in order, which costs as much for one source as for all. */

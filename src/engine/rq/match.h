@@ -44,6 +44,15 @@ struct hd_wnode {
 
 TAILQ_HEAD(hd_wnode_list, hd_wnode);
 
+/*
+ * Where a source may have several numbers: which is its i-th, from 0 on, whichever of them src is; 0: it has no more. A receive that names one of
+ * them takes the messages of all.
+ */
+struct hd_match_numbers {
+	uint32_t (*number)(void *arg, uint32_t src, unsigned i);
+	void *arg;
+};
+
 /* Where receives may name a group of sources: which group a source is in, or a waiting message; 0: none. */
 struct hd_match_groups {
 	uint32_t (*of_source)(void *arg, uint32_t src);
@@ -62,11 +71,12 @@ struct hd_match {
 	struct hd_match_class *active[HD_MATCH_CLASSES];
 	struct hd_match_class *class[HD_MATCH_CLASSES]; /* all that were made; by index */
 	struct hd_mnode *listed, **listed_end;		/* receives that have no class, linked by next */
+	unsigned longer; /* reasons for each message to take the longer way: one of `listed`, groups, numbers */
 	struct hd_wnode_list arrivals;
 	struct hd_match_class first; /* class[0] */
 	struct hd_fifo_table by_tag, by_src;
-	unsigned active_least;	       /* classes that stay active, though they be empty */
-	struct hd_match_groups groups; /* of_source NULL: sources are no groups */
+	struct hd_match_groups groups;	 /* of_source NULL: sources are no groups */
+	struct hd_match_numbers numbers; /* number NULL: each source has one */
 };
 
 /*
@@ -79,10 +89,13 @@ void hd_match_fini(struct hd_match *m);
 
 /*
  * hd_match_group: of a new queue: a source that a receive names may be a group: a number from HD_MATCH_GROUPS on. Every
- * message takes the longer way then, and a receive that names a group looks at waiting messages one after the other. 0, or -1 without memory.
+ * message takes the longer way then, and a receive that names a group looks at waiting messages one after the other.
+ * hd_match_number: from now on sources may have several numbers, and every message takes the longer way. Receives and messages may match then that
+ * are both in the queue: it is the caller who has them meet.
  */
 #define HD_MATCH_GROUPS (UINT32_C(1) << 31)
-int hd_match_group(struct hd_match *m, const struct hd_match_groups *groups);
+void hd_match_group(struct hd_match *m, const struct hd_match_groups *groups);
+void hd_match_number(struct hd_match *m, const struct hd_match_numbers *numbers);
 
 /* hd_match_check (check.c): asserts in builds with assertions that its counts and orders agree with its tables, and that what matches has met. */
 #ifdef NDEBUG
@@ -139,7 +152,7 @@ struct hd_mnode *hd_match_peek_slow(struct hd_match *m, uint64_t tag, uint32_t s
 
 static inline bool hd_match_is_simple(const struct hd_match *m)
 {
-	return __builtin_expect(m->active_count == 1 && !m->listed, 1);
+	return __builtin_expect(m->active_count == 1 && !m->longer, 1);
 }
 
 /* hd_match_peek_posted: the earliest posted receive that a message with this tag from src matches; it stays posted. Or NULL. */
@@ -242,15 +255,6 @@ static inline struct hd_wnode *hd_match_next_waiting(const struct hd_wnode *w)
 {
 	return TAILQ_NEXT(w, arrival);
 }
-
-/* ---- both ---- */
-
-/*
- * Source old turned out to be another name of source new; neither is HD_MATCH_ANY. hd_match_rename_posted: receives that name old name new, each at its place in
- * the order: visits all that name a source. hd_match_rename_waiting: so does this message, which waits.
- */
-void hd_match_rename_posted(struct hd_match *m, uint32_t old_src, uint32_t new_src);
-void hd_match_rename_waiting(struct hd_match *m, struct hd_wnode *w, uint32_t new_src);
 
 /* hd_match_forget: messages of sources that are gone, says the callback, are of HD_MATCH_FORGOTTEN from now on. Visits each message. */
 #define HD_MATCH_FORGOTTEN UINT32_MAX

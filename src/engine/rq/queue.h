@@ -40,8 +40,8 @@ static inline struct hd_mr **hd_recv_regions(struct hd_recv *r)
 /* A message that waits for its receive. */
 struct hd_msg {
 	struct hd_wnode w; /* first: tag, source (which may change while it waits), order of arrival */
-	/* peer->kept, while peer is there; then share->left, if `left`; of one from a group hd_rqs.casts. Its neighbours are mostly those of w, and so in the same line */
-	LIST_ENTRY(hd_msg) kept;
+	/* hd_dest.messages of whom it is from, or peer->kept, while peer is there; then share->left, if `left`. Its neighbours are mostly those of w, and so in the same line */
+	struct hd_ring kept;
 	struct hd_ep *ep;	/* whom it came to */
 	struct hd_peer *peer;	/* whose credit it holds; NULL once that peer is gone */
 	struct hd_share *share; /* then: in which it is counted; NULL: it came from a group */
@@ -137,9 +137,10 @@ enum hd_rx_end {
 void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_flush(struct hd_ep *ep, enum hd_status status);
+/* hd_rqs_number: a source has several numbers (hd_source_number). Goes through the queues once in a node's life. False: no receive here names a source. */
+bool hd_rqs_number(struct hd_node *node);
 /* link's observers, see link/observers.h */
 void hd_rqs_ended(struct hd_peer *peer, enum hd_status status);
-void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
 bool hd_rqs_forget(struct hd_node *node, uint32_t count);
 void hd_rqs_forgo(struct hd_share *share);
 

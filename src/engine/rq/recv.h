@@ -161,7 +161,7 @@ static inline bool hd_msg_is_unanswered(const struct hd_msg *m)
 /* hd_recv_source: whom the receive wants its message from. */
 static inline uint32_t hd_recv_source(const struct hd_recv_args *a)
 {
-	return a->src ? hd_dest_source_id(a->src) : HD_MATCH_ANY;
+	return a->src ? a->src->id : HD_MATCH_ANY;
 }
 
 /*

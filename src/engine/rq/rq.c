@@ -29,6 +29,30 @@ void hd_rqs_fini(struct hd_node *node)
 
 /* ---- the object ---------------------------------------------------------------------------------------------------------------- */
 
+static uint32_t rq_source_number(void *node, uint32_t src, unsigned i)
+{
+	return hd_source_number(node, src, i);
+}
+
+/* Its receives name sources, which may have several numbers. */
+static void rq_number(struct hd_rq *rq)
+{
+	const struct hd_match_numbers numbers = { rq_source_number, rq->node };
+
+	for (int i = 0; i < 2; i++)
+		hd_match_number(&rq->match[i], &numbers);
+}
+
+bool hd_rqs_number(struct hd_node *node)
+{
+	struct hd_rq *first = TAILQ_FIRST(&hd_rqs(node)->rq_list), *rq;
+
+	for (rq = first; !hd_rqs(node)->numbered && rq && rq->match[0].directed; rq = TAILQ_NEXT(rq, entry))
+		rq_number(rq);
+	hd_rqs(node)->numbered = true;
+	return first && first->match[0].directed;
+}
+
 int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out)
 {
 	struct hd_rq *rq = calloc(1, sizeof(*rq));
@@ -39,6 +63,8 @@ int hd_rq_open(struct hd_node *node, bool directed, struct hd_rq **out)
 	TAILQ_INIT(&rq->waiters);
 	for (int i = 0; i < 2; i++)
 		hd_match_init(&rq->match[i], directed);
+	if (directed && hd_rqs(node)->numbered)
+		rq_number(rq);
 	if (directed)
 		TAILQ_INSERT_HEAD(&hd_rqs(node)->rq_list, rq, entry);
 	else
@@ -62,14 +88,12 @@ static uint32_t rq_message_group(const struct hd_wnode *w)
 	return hd_key_group(ep->node, ep->key);
 }
 
-int hd_rq_group(struct hd_rq *rq)
+void hd_rq_group(struct hd_rq *rq)
 {
 	const struct hd_match_groups groups = { rq_source_group, rq_message_group, rq->node };
 
 	for (int i = 0; i < 2; i++)
-		if (hd_match_group(&rq->match[i], &groups) < 0)
-			return -ENOMEM;
-	return 0;
+		hd_match_group(&rq->match[i], &groups);
 }
 
 struct drop_posted_arg {

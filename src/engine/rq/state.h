@@ -14,9 +14,8 @@ struct hd_rqs {
 	struct hd_bytes bytes;	     /* of any size: also of the rooms above */
 	TAILQ_HEAD(, hd_rq) rq_list; /* those whose receives may name a source first */
 	LIST_HEAD(, hd_rq) limited;  /* those that have a limit which is armed */
-	LIST_HEAD(, hd_msg)
-	casts; /* messages of groups that wait for their turn, which hold no peer's credit */
 	int rqs;
+	bool numbered; /* a source has had two numbers: hd_rqs_number */
 };
 
 /* hd_rqs: of this node. */

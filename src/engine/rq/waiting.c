@@ -29,7 +29,7 @@ void hd_msg_orphan(struct hd_msg *m)
 {
 	if (!m->peer)
 		return;
-	LIST_REMOVE(m, kept);
+	hd_ring_leave(&m->kept);
 	m->share = hd_share_leave(m->peer->share);
 	m->peer = NULL;
 }
@@ -39,14 +39,14 @@ static void msg_stays(struct hd_msg *m)
 {
 	hd_msg_orphan(m);
 	m->left = true;
-	LIST_INSERT_HEAD(&m->share->left, m, kept);
+	hd_ring_add(&m->share->left, &m->kept);
 }
 
 void hd_msg_taken(struct hd_msg *m)
 {
 	if (!m->left)
 		return;
-	LIST_REMOVE(m, kept);
+	hd_ring_leave(&m->kept);
 	m->left = false;
 }
 
@@ -59,14 +59,13 @@ void hd_msg_free(struct hd_msg *m)
 	if (hd_unlikely(m->early))
 		m->ep->rq->early = (uint32_t)hd_minus(m->ep->rq->early, m->room + HD_EARLY_MORE);
 	if (m->peer) {
-		LIST_REMOVE(m, kept);
+		hd_ring_leave(&m->kept);
 		hd_credit_unhold(m->peer, m->units);
 		hd_peer_free_units(m->peer, m->units);
 	} else if (m->share) {
 		hd_msg_taken(m);
 		hd_share_release(m->share, m->units);
 	} else {
-		LIST_REMOVE(m, kept);
 		hd_credit_release(node, m->units);
 	}
 	hd_bytes_put(&hd_rqs(node)->bytes, m, sizeof(*m) + m->room);
@@ -112,10 +111,12 @@ void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep)
 /* hd_rqs_ended: the peer is gone. What it has sent whole stays to be received; what it only promised is forgotten. */
 void hd_rqs_ended(struct hd_peer *peer, enum hd_status status)
 {
-	struct hd_msg *m, *next;
+	struct hd_ring *at = hd_ring_first(&peer->kept), *next;
 
-	for (m = LIST_FIRST(&peer->kept); m; m = next) {
-		next = LIST_NEXT(m, kept);
+	for (; at; at = next) {
+		struct hd_msg *m = hd_container(at, struct hd_msg, kept);
+
+		next = hd_ring_next(&peer->kept, at);
 		if (m->claimed || (m->waiter && !m->deferred))
 			continue;
 		if (m->kind == HD_PKT_RTS) {
@@ -130,10 +131,12 @@ void hd_rqs_ended(struct hd_peer *peer, enum hd_status status)
 /* hd_rqs_forgo: what a peer that is gone has left waiting is dropped. */
 void hd_rqs_forgo(struct hd_share *share)
 {
-	struct hd_msg *m, *next;
+	struct hd_ring *at = hd_ring_first(&share->left), *next;
 
-	for (m = LIST_FIRST(&share->left); m; m = next) {
-		next = LIST_NEXT(m, kept);
+	for (; at; at = next) {
+		struct hd_msg *m = hd_container(at, struct hd_msg, kept);
+
+		next = hd_ring_next(&share->left, at);
 		hd_match_remove_waiting(hd_rq_match(m->ep->rq, m->flags), &m->w);
 		hd_msg_free(m);
 	}
@@ -147,46 +150,6 @@ static bool msg_is_request_to(const struct hd_msg *m, const void *ep)
 void hd_rq_drop_requests(struct hd_ep *ep)
 {
 	drop_waiting(ep->rq, msg_is_request_to, ep, HD_S_CANCELLED);
-}
-
-/* What the peer has sent and waits: its own alone is looked at, however much of others' waits. */
-static void waiting_rename(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
-{
-	struct hd_msg *m;
-
-	LIST_FOREACH(m, &peer->kept, kept) {
-		if (hd_wnode_src(&m->w) != old_id)
-			continue;
-		if (m->claimed || m->waiter) /* in no queue */
-			m->w.by_src.src = new_id;
-		else
-			hd_match_rename_waiting(hd_rq_match(m->ep->rq, m->flags), &m->w, new_id);
-	}
-}
-
-/* Of messages that were sent to a group: they are claimed, all of them. */
-static void casts_rename(struct hd_node *node, uint32_t old_id, uint32_t new_id)
-{
-	struct hd_msg *m;
-
-	LIST_FOREACH(m, &hd_rqs(node)->casts, kept)
-		if (hd_wnode_src(&m->w) == old_id)
-			m->w.by_src.src = new_id;
-}
-
-/* hd_rqs_rekey: the destination old_id of this peer turned out to be another name of new_id. */
-void hd_rqs_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
-{
-	struct hd_rq *rq;
-
-	waiting_rename(peer, old_id, new_id);
-	casts_rename(peer->node, old_id, new_id);
-	TAILQ_FOREACH(rq, &hd_rqs(peer->node)->rq_list, entry) {
-		if (!rq->match[0].directed)
-			break; /* nor do those behind it name a source */
-		for (int k = 0; k < 2; k++)
-			hd_match_rename_posted(&rq->match[k], old_id, new_id);
-	}
 }
 
 static bool source_is_gone(const void *node, uint32_t src)

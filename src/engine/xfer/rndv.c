@@ -34,14 +34,6 @@ void hd_rndv_drop(struct hd_rndv *v)
 	rndv_put(v);
 }
 
-void hd_rndv_rekey(struct hd_transfer *t, uint32_t old_id, uint32_t new_id)
-{
-	struct hd_rndv *v = hd_rndv_of(t);
-
-	if (v->msg.src == old_id)
-		v->msg.src = new_id;
-}
-
 static struct hd_rndv *rndv_make(struct hd_ep *ep, struct hd_recv *r, const struct hd_msg *m,
 				 const struct hd_transfer_owner *owner)
 {

@@ -31,12 +31,10 @@ struct hd_rndv *hd_rndv_take(struct hd_ep *ep, struct hd_peer *peer, struct hd_r
 
 /*
  * For its owner, in done and dropped: hd_rndv_describe: what its completion with this status tells. hd_rndv_free: with the
- * receive, which has completed. hd_rndv_drop: with the receive, which completes no more. hd_rndv_rekey: as
- * hd_transfer_owner.rekey.
+ * receive, which has completed. hd_rndv_drop: with the receive, which completes no more.
  */
 void hd_rndv_describe(struct hd_rndv *v, enum hd_status status, struct hd_taken *t, struct hd_received *m);
 void hd_rndv_free(struct hd_rndv *v);
 void hd_rndv_drop(struct hd_rndv *v);
-void hd_rndv_rekey(struct hd_transfer *t, uint32_t old_id, uint32_t new_id);
 
 #endif

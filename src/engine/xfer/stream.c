@@ -129,11 +129,3 @@ void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const void *
 	link->sink.room = 0;
 	link->sink.count = 0;
 }
-
-void hd_streams_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
-{
-	struct hd_stream *s = peer->link->stream;
-
-	if (s && s->kind && s->kind->rekey)
-		s->kind->rekey(s, old_id, new_id);
-}

@@ -19,13 +19,12 @@ struct hd_transfer;
 
 /*
  * end: all bytes are there, and the stream is free for the next packet. 0, or negative: the link is down. The others may be NULL. broken: the link went
- * down in the middle. forget: what the bytes go to is about to vanish; the rest of them is thrown away. rekey: what comes from old_id is from new_id.
+ * down in the middle. forget: what the bytes go to is about to vanish; the rest of them is thrown away.
  */
 struct hd_stream_kind {
 	int (*end)(struct hd_link *link, struct hd_stream *s);
 	void (*broken)(struct hd_link *link, struct hd_stream *s, enum hd_status status);
 	void (*forget)(struct hd_link *link, struct hd_stream *s);
-	void (*rekey)(struct hd_stream *s, uint32_t old_id, uint32_t new_id);
 };
 
 struct hd_stream {
@@ -65,9 +64,6 @@ void hd_stream_broken(struct hd_link *link, enum hd_status status);
 
 /* hd_stream_forget: if it is for this endpoint, or goes to this transfer or message (the other NULL), the rest is thrown away. */
 void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const void *to);
-
-/* hd_streams_rekey: what comes in from this peer is from new_id, if it was from old_id. */
-void hd_streams_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
 
 /* hd_sink_iovs: let the next `len` bytes go to the segments from offset on, and what they have no room for be thrown away. */
 void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);

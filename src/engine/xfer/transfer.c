@@ -261,12 +261,3 @@ int hd_transfer_answered(struct hd_link *link, const struct hd_pkt *pkt)
 	return hd_transfer_comes_in(t) ? intake_answered(t, pkt->kind, status)
 				       : sent_answered(t, pkt->kind, status);
 }
-
-void hd_transfers_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id)
-{
-	struct hd_transfer *t;
-
-	HD_TRANSFERS_FOREACH(t, peer)
-	if (t->owner->rekey)
-		t->owner->rekey(t, old_id, new_id);
-}

@@ -51,7 +51,6 @@ struct hd_transfer;
  * turn: it is here, or has failed with *status: may it end now, with *status as it is then? False: hd_transfer_end later.
  * answered: the peer has said how it ended; done follows, now or later.
  * idle_answered: FIN or ACK (kind) has come, while it is HD_TRANSFER_IDLE. 0; negative: it has no right to.
- * rekey: what comes from the source old_id is from new_id.
  * refusal: no call, but the status that its peer is told where memory of ours that it fills or reads is gone; HD_S_OK: HD_S_CANCELLED.
  */
 struct hd_transfer_owner {
@@ -60,7 +59,6 @@ struct hd_transfer_owner {
 	bool (*turn)(struct hd_transfer *t, enum hd_status *status);
 	void (*answered)(struct hd_transfer *t);
 	int (*idle_answered)(struct hd_transfer *t, uint8_t kind, enum hd_status status);
-	void (*rekey)(struct hd_transfer *t, uint32_t old_id, uint32_t new_id);
 	enum hd_status refusal;
 };
 
@@ -200,9 +198,6 @@ bool hd_transfers_stop(struct hd_ep *ep);
 
 /* hd_transfer_answered: ACK or FIN has come for one. Negative: not one that could be answered now. */
 int hd_transfer_answered(struct hd_link *link, const struct hd_pkt *pkt);
-
-/* hd_transfers_rekey: what comes in from this peer is from new_id, if it was from old_id. */
-void hd_transfers_rekey(struct hd_peer *peer, uint32_t old_id, uint32_t new_id);
 
 /*
  * Regions by local keys; what becomes of them when a region goes is in qp/local.c. hd_transfer_hold: the segments are

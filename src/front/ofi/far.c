@@ -136,12 +136,26 @@ struct hd_dest *hd_fi_av_far_sender(struct hd_fi_av *av, fi_addr_t addr)
 	return index == HD_FI_NO_INDEX ? NULL : av->dest[index];
 }
 
+static uint32_t far_by_id(const struct hd_fi_av *av, uint32_t id)
+{
+	return id < av->by_id_size ? av->by_id[id] : HD_FI_NO_INDEX;
+}
+
+/* By any of his numbers: the program may have inserted him by another name than he has spoken under. */
 static uint32_t far_sender_index(struct hd_fi_av *av, uint32_t id)
 {
-	if (!av->table && !av->user_ids)
-		return HD_FI_NO_INDEX;
+	const struct hd_fi_domain *domain = hd_fi_av_whole(av)->domain;
+	uint32_t index, number;
+
 	hd_fi_av_follow(av);
-	return id < av->by_id_size ? av->by_id[id] : HD_FI_NO_INDEX;
+	index = far_by_id(av, id);
+	for (unsigned i = 0; index == HD_FI_NO_INDEX && domain; i++) {
+		number = hd_source_number(domain->node, id, i);
+		if (!number)
+			break;
+		index = far_by_id(av, number);
+	}
+	return index;
 }
 
 fi_addr_t hd_fi_av_far_source(struct hd_fi_av *av, uint32_t id)

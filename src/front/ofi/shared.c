@@ -68,8 +68,9 @@ static int srx_make(struct hd_fi_ep *srx)
 	rc = hd_rq_open(srx->node, directed, &srx->sharing.rq);
 	attr.rq = srx->sharing.rq;
 	if (!rc) {
-		rc = directed && srx->domain->av_keys ? hd_rq_group(srx->sharing.rq) : 0;
-		if (!rc && srx->call.buffered)
+		if (directed && srx->domain->av_keys)
+			hd_rq_group(srx->sharing.rq);
+		if (srx->call.buffered)
 			rc = buffer(srx);
 		if (!rc)
 			rc = hd_ep_open(srx->node, &attr, &srx->ep);

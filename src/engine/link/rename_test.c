@@ -234,6 +234,42 @@ static void by_two_names(void **state)
 	scene_end_from(sc, sc->before);
 }
 
+/* Whatever has been met meanwhile, what is left is still met in the order in which it came. */
+static void by_three_names(void **state)
+{
+	static const uint64_t tags[] = { 1, 1, 2 };
+	struct scene *sc = scene_open();
+	struct hd_dest *first = hd_dest_by_id(sc->s.node, sc->before), *third;
+	char got[3];
+
+	first->refs++;
+	name_it(sc);
+	third = sc->now;
+	name_it(sc);
+	side_post(&sc->s, &got[0], 1, 1, 0, sc->now, NULL);
+	for (int i = 1; i < 3; i++)
+		side_post(&sc->s, &got[i], 1, 0, UINT64_MAX, third, NULL);
+	for (int i = 0; i < 3; i++) {
+		struct hd_pkt pkt = theirs(sc, HD_PKT_EAGER);
+
+		pkt.tag = tags[i];
+		wire_say(&sc->w, &pkt, &"abc"[i], 1);
+	}
+	wire_settle(&sc->w);
+	hd_dest_bind(sc->now, first->peer, first->remote, first->gen);
+	hd_dest_bind(third, first->peer, first->remote, first->gen);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(next(sc)->src, sc->before);
+		assert_int_equal(got[i], 'a' + i);
+		hd_cq_pop(sc->s.cq);
+	}
+	kept(sc);
+	side_post(&sc->s, sc->in, LEN, 1, 0, third, NULL);
+	hd_dest_put(third);
+	hd_dest_put(first);
+	scene_end_from(sc, sc->before);
+}
+
 /* What has been sent by a name that leads elsewhere now is still from whom it is said to be from. */
 static void after_it_has_gone(void **state)
 {
@@ -342,6 +378,7 @@ int main(void)
 		cmocka_unit_test(in_the_queue),
 		cmocka_unit_test(asked_for_before),
 		cmocka_unit_test(by_two_names),
+		cmocka_unit_test(by_three_names),
 		cmocka_unit_test(after_it_has_gone),
 		cmocka_unit_test(only_so_many_numbers),
 		cmocka_unit_test(claimed),

@@ -145,21 +145,16 @@ static int tag_meets(struct hd_match *match, struct hd_recv *r, struct hd_msg *m
 	return rc;
 }
 
-static struct hd_recv *posted_for(const struct hd_msg *m)
-{
-	struct hd_match *match = hd_rq_match(m->ep->rq, m->flags);
-
-	return (struct hd_recv *)hd_match_peek_posted(match, hd_wnode_tag(&m->w), hd_wnode_src(&m->w));
-}
-
 /* It waits, and a receive that it matches, perhaps, is posted all the same. */
 static void meet_posted(struct hd_msg *m)
 {
 	struct hd_ep *ep = m->ep;
 	struct hd_match *match = hd_rq_match(ep->rq, m->flags);
-	struct hd_recv *r =
-		hd_recv_fitting(ep, posted_for(m), hd_wnode_tag(&m->w), hd_wnode_src(&m->w), m->len);
+	uint64_t tag = hd_wnode_tag(&m->w);
+	uint32_t src = hd_wnode_src(&m->w);
+	struct hd_recv *r = (struct hd_recv *)hd_match_peek_posted(match, tag, src);
 
+	r = hd_recv_fitting(ep, r, tag, src, m->len);
 	r = r ? hd_recv_detach(ep, r, m->len) : NULL;
 	if (!r)
 		return;
@@ -171,25 +166,20 @@ static void meet_posted(struct hd_msg *m)
 	hd_recv_give(r, m);
 }
 
-/* In the order in which they came. What is given away may take others with it that were in their turn, so those that are to be met are put together first. */
+/* In the order in which they came, which those that stay keep. What is given away may take others with it that were in their turn. */
 static void meet_all(struct hd_ring *messages)
 {
-	struct hd_ring *at, *next, unmet;
+	struct hd_ring *at, unmet;
 
 	hd_ring_init(&unmet);
-	for (at = hd_ring_first(messages); at; at = next) {
-		const struct hd_msg *m = hd_container(at, struct hd_msg, kept);
-
-		next = hd_ring_next(messages, at);
-		if (m->claimed || m->waiter || !posted_for(m))
-			continue;
-		hd_ring_leave(at);
-		hd_ring_add(&unmet, at);
-	}
+	hd_ring_take(&unmet, messages);
 	while ((at = hd_ring_first(&unmet))) {
+		struct hd_msg *m = hd_container(at, struct hd_msg, kept);
+
 		hd_ring_leave(at);
 		hd_ring_add(messages, at);
-		meet_posted(hd_container(at, struct hd_msg, kept));
+		if (!m->claimed && !m->waiter)
+			meet_posted(m);
 	}
 }
 

@@ -369,6 +369,170 @@ static void a_write_with_data_for_the_queue(void **state)
 	scene_end(sc);
 }
 
+/* ---- whatever happens, as a plain list of each would have it ------------------------------------------------------------------------ */
+
+#define NAMES 4
+#define STEPS 3000
+
+struct heard {
+	uint64_t tag;
+	uint32_t src;
+	bool is_there, is_old; /* old: the name that it came under has led elsewhere since */
+};
+
+struct asked {
+	uint64_t tag, ignore;
+	uint32_t src;
+	uint16_t got, want; /* 0: none */
+	bool is_there;
+};
+
+struct model {
+	struct scene *sc;
+	struct hd_peer *peer;
+	struct hd_dest *name[NAMES];
+	struct heard heard[STEPS + 1];
+	struct asked asked[STEPS + 1];
+	uint16_t said, posted;
+	unsigned seed;
+};
+
+static bool agree(struct model *m, const struct asked *a, const struct heard *h)
+{
+	uint32_t n;
+
+	if ((a->tag ^ h->tag) & ~a->ignore)
+		return false;
+	if (!a->src || a->src == h->src)
+		return true;
+	for (unsigned i = 0; (n = hd_source_number(m->sc->s.node, h->src, i)); i++)
+		if (n == a->src)
+			return true;
+	return false;
+}
+
+static bool meets_asked(struct model *m, uint16_t h)
+{
+	for (uint16_t i = 1; i <= m->posted; i++)
+		if (m->asked[i].is_there && agree(m, &m->asked[i], &m->heard[h])) {
+			m->asked[i].is_there = m->heard[h].is_there = false;
+			m->asked[i].want = h;
+			return true;
+		}
+	return false;
+}
+
+static void model_say(struct model *m)
+{
+	struct hd_pkt pkt = theirs(m->sc, HD_PKT_EAGER);
+	uint16_t what = ++m->said;
+
+	pkt.tag = (uint64_t)rand_r(&m->seed) % 3;
+	wire_say(&m->sc->w, &pkt, &what, sizeof(what));
+	wire_settle(&m->sc->w);
+	m->heard[what] = (struct heard){ pkt.tag, hd_remote_source(m->peer, INDEX), true, false };
+	meets_asked(m, what);
+}
+
+static void model_post(struct model *m)
+{
+	unsigned who = (unsigned)rand_r(&m->seed) % (NAMES + 1);
+	const struct hd_dest *src = who < NAMES ? m->name[who] : NULL;
+	uint16_t i = ++m->posted;
+	struct asked *a = &m->asked[i];
+
+	*a = (struct asked){ (uint64_t)rand_r(&m->seed) % 3,
+			     rand_r(&m->seed) % 3 ? 0 : UINT64_MAX,
+			     src ? hd_dest_id(src) : 0,
+			     0,
+			     0,
+			     true };
+	side_post(&m->sc->s, &a->got, sizeof(a->got), a->tag, a->ignore, src, NULL);
+	for (uint16_t h = 1; h <= m->said; h++)
+		if (m->heard[h].is_there && agree(m, a, &m->heard[h])) {
+			a->is_there = m->heard[h].is_there = false;
+			a->want = h;
+			return;
+		}
+}
+
+static void model_bind(struct model *m, struct hd_dest *d)
+{
+	hd_dest_bind(d, m->peer, INDEX, 1);
+	for (uint16_t h = 1; h <= m->said; h++) {
+		struct hd_dest *of = hd_dest_by_id(m->sc->s.node, m->heard[h].src);
+
+		if (m->heard[h].is_there && !m->heard[h].is_old && of && of->state == HD_DEST_BOUND)
+			meets_asked(m, h);
+	}
+}
+
+static void model_unbind(struct model *m, struct hd_dest *d)
+{
+	for (uint16_t h = 1; h <= m->said; h++)
+		if (hd_dest_by_id(m->sc->s.node, m->heard[h].src) == d)
+			m->heard[h].is_old = true;
+	hd_dest_unbind(d);
+}
+
+/* The program gives a name back, and has another one. */
+static void model_forget(struct model *m, unsigned k)
+{
+	for (uint16_t i = 1; i <= m->posted; i++)
+		if (m->asked[i].is_there && m->asked[i].src == hd_dest_id(m->name[k]))
+			return;
+	hd_dest_put(m->name[k]);
+	m->name[k] = hd_dest_make(m->sc->s.node);
+	assert_non_null(m->name[k]);
+	m->name[k]->refs++;
+}
+
+static void model_check(struct model *m)
+{
+	while (hd_cq_peek(m->sc->s.cq)) {
+		assert_int_equal(hd_cq_peek(m->sc->s.cq)->err, 0);
+		hd_cq_pop(m->sc->s.cq);
+	}
+	for (uint16_t i = 1; i <= m->posted; i++)
+		assert_int_equal(m->asked[i].got, m->asked[i].want);
+}
+
+static void as_the_lists_have_it(void **state)
+{
+	struct model *m = calloc(1, sizeof(*m));
+
+	m->seed = (unsigned)hd_now_ns();
+	print_message("# seed %u\n", m->seed);
+	m->sc = scene_open();
+	m->peer = hd_dest_by_id(m->sc->s.node, m->sc->before)->peer;
+	for (unsigned k = 0; k < NAMES; k++) {
+		m->name[k] = hd_dest_make(m->sc->s.node);
+		assert_non_null(m->name[k]);
+		m->name[k]->refs++;
+	}
+	for (unsigned i = 0; i < STEPS; i++) {
+		unsigned k = (unsigned)rand_r(&m->seed) % NAMES, what = (unsigned)rand_r(&m->seed) % 16;
+
+		if (what < 6)
+			model_say(m);
+		else if (what < 12)
+			model_post(m);
+		else if (what == 12)
+			model_forget(m, k);
+		else if (m->name[k]->state == HD_DEST_BOUND)
+			model_unbind(m, m->name[k]);
+		else
+			model_bind(m, m->name[k]);
+		model_check(m);
+	}
+	for (unsigned k = 0; k < NAMES; k++)
+		hd_dest_put(m->name[k]);
+	wire_hang_up(&m->sc->w);
+	side_close(&m->sc->s);
+	free(m->sc);
+	free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -384,6 +548,7 @@ int main(void)
 		cmocka_unit_test(claimed),
 		cmocka_unit_test(a_rendezvous),
 		cmocka_unit_test(a_write_with_data_for_the_queue),
+		cmocka_unit_test(as_the_lists_have_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -212,6 +212,18 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 	tell_followers(dest, 0, true);
 }
 
+/* Which leads to this generation, or, since nobody means another one by it, may; NULL: there is none. */
+static struct hd_dest *at_hand(struct hd_dest *first, uint16_t gen)
+{
+	struct hd_dest *d = first, *idle = NULL;
+
+	while (d && d->gen != gen) {
+		idle = d->refs ? idle : d;
+		d = d->alike == first ? NULL : d->alike;
+	}
+	return d ? d : idle;
+}
+
 struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen)
 {
 	struct hd_remote *at;
@@ -220,12 +232,13 @@ struct hd_dest *hd_dest_at(struct hd_peer *peer, uint32_t remote, uint16_t gen)
 	if (hd_peer_remote(peer, remote) < 0)
 		return NULL;
 	at = hd_remote_at(peer, remote);
-	dest = hd_dest_by_id(peer->node, at->dest_id);
-	if (dest && !dest->refs && dest->gen != gen) {
-		dest->gen = gen; /* nobody else means the one before */
-		at->gen = newer(at->gen, gen);
+	dest = at_hand(hd_dest_by_id(peer->node, at->dest_id), gen);
+	if (dest && dest->gen != gen) {
+		dest->gen = gen;
+		if (dest->id == at->dest_id)
+			at->gen = newer(at->gen, gen);
 	}
-	if (!dest || dest->gen != gen) {
+	if (!dest) {
 		dest = hd_dest_make(peer->node);
 		if (!dest)
 			return NULL;

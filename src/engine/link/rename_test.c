@@ -308,6 +308,31 @@ static void only_so_many_numbers(void **state)
 	scene_end(sc);
 }
 
+/* However many generations of an endpoint are connected to, one after the other, while an earlier one is held. */
+static void generations_take_the_place_of_each_other(void **state)
+{
+	struct scene *sc = scene_open();
+	struct hd_dest *first = hd_dest_by_id(sc->s.node, sc->before), *d;
+	struct hd_peer *peer = first->peer;
+
+	sc->now = hd_dest_at(peer, INDEX, 1);
+	assert_ptr_equal(sc->now, first);
+	for (uint16_t gen = 2; gen < 100; gen++) {
+		d = hd_dest_at(peer, INDEX, gen);
+		assert_non_null(d);
+		assert_ptr_not_equal(d, first);
+		assert_int_equal(d->gen, gen);
+		assert_ptr_equal(hd_dest_at(peer, INDEX, gen), d);
+		hd_dest_put(d);
+		hd_dest_put(d);
+	}
+	assert_int_equal(first->gen, 1);
+	assert_int_equal(peer->dest_count, 2);
+	kept(sc);
+	receive(sc);
+	scene_end(sc);
+}
+
 static void claimed(void **state)
 {
 	struct scene *sc = scene_open();
@@ -545,6 +570,7 @@ int main(void)
 		cmocka_unit_test(by_three_names),
 		cmocka_unit_test(after_it_has_gone),
 		cmocka_unit_test(only_so_many_numbers),
+		cmocka_unit_test(generations_take_the_place_of_each_other),
 		cmocka_unit_test(claimed),
 		cmocka_unit_test(a_rendezvous),
 		cmocka_unit_test(a_write_with_data_for_the_queue),

@@ -155,13 +155,19 @@ static void meet_posted(struct hd_msg *m)
 	struct hd_recv *r = (struct hd_recv *)hd_match_peek_posted(match, tag, src);
 
 	r = hd_recv_fitting(ep, r, tag, src, m->len);
-	r = r ? hd_recv_detach(ep, r, m->len) : NULL;
 	if (!r)
 		return;
 	if (hd_unlikely(r->flags & HD_RECV_BUFFERED)) {
-		tag_meets(match, r, m);
+		if (hd_buffered_take(m, r->ctx) < 0)
+			return; /* without memory both stay, as when the message is to be kept */
+		hd_match_remove_waiting(match, &m->w);
+		hd_match_unpost(match, &r->m);
+		hd_recv_free(ep->node, r);
 		return;
 	}
+	r = hd_recv_detach(ep, r, m->len);
+	if (!r)
+		return;
 	hd_match_remove_waiting(match, &m->w);
 	hd_recv_give(r, m);
 }

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -230,8 +231,53 @@ static void threads(struct ct *ct)
 	rst_close(&r);
 }
 
+struct peeker {
+	struct rst *r;
+	atomic_bool done;
+};
+
+static void *peek_on(void *arg)
+{
+	struct peeker *p = arg;
+	char c;
+
+	while (!p->done)
+		(void)rrecv(p->r->s, &c, 1, MSG_PEEK | MSG_DONTWAIT);
+	return NULL;
+}
+
+/* A thread polls for what another one has taken in, at any time before it sleeps. */
+static void polls_beside(struct ct *ct)
+{
+	struct rst r = { 0 };
+	struct peeker p = { .r = &r };
+	pthread_t thread;
+	char c = 'a';
+
+	rst_pair(ct, &r);
+	if (!ct->rank)
+		CT_EQ(ct, pthread_create(&thread, NULL, peek_on, &p), 0);
+	for (int i = 0; i < 1000; i++) {
+		if (ct->rank)
+			CT_EQ(ct, rsend(r.s, &c, 1, 0), 1);
+		rst_await(&r, r.s, POLLIN);
+		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 1);
+		if (!ct->rank)
+			CT_EQ(ct, rsend(r.s, &c, 1, 0), 1);
+	}
+	p.done = true;
+	if (!ct->rank)
+		CT_EQ(ct, pthread_join(thread, NULL), 0);
+	ct_sync(ct, NULL);
+	rst_close(&r);
+}
+
 const struct ct_case vt_rs_wait[] = {
-	{ "RS", "backpressure", CT_TWO(backpressure) }, { "RS", "sleeps", CT_TWO(sleeps), .slow = true },
-	{ "RS", "selects", CT_TWO(selects) },		{ "RS", "nonblocking", CT_TWO(nonblocking) },
-	{ "RS", "threads", CT_TWO(threads) },		{ 0 },
+	{ "RS", "backpressure", CT_TWO(backpressure) },
+	{ "RS", "sleeps", CT_TWO(sleeps), .slow = true },
+	{ "RS", "selects", CT_TWO(selects) },
+	{ "RS", "nonblocking", CT_TWO(nonblocking) },
+	{ "RS", "threads", CT_TWO(threads) },
+	{ "RS", "polls-beside", CT_TWO(polls_beside) },
+	{ 0 },
 };

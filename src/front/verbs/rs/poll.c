@@ -46,6 +46,7 @@ short rs_events(struct rs *rs)
 /* An rsocket that it sleeps for. */
 struct watched {
 	struct rs *rs; /* NULL: the kernel's */
+	uint32_t seen; /* rs->wait.changes when it was looked at */
 	uint32_t ring;
 	bool down; /* rs_lie_down has been called */
 };
@@ -101,6 +102,7 @@ static int look_at_rsockets(struct call *c)
 			continue;
 		pthread_mutex_lock(&rs->lock);
 		rs_step(rs);
+		c->rs[i].seen = rs->wait.changes;
 		p->revents = rs->closed ? POLLNVAL : rs_events(rs) & (short)(p->events | POLLERR | POLLHUP);
 		pthread_mutex_unlock(&rs->lock);
 		ready += p->revents != 0;
@@ -148,7 +150,7 @@ static bool lie_down(struct call *c)
 		if (!rs)
 			continue;
 		pthread_mutex_lock(&rs->lock);
-		n = rs_lie_down(rs, c->node, &c->on[c->total], &c->rs[i].ring);
+		n = rs_lie_down(rs, c->node, c->rs[i].seen, &c->on[c->total], &c->rs[i].ring);
 		pthread_mutex_unlock(&rs->lock);
 		c->rs[i].down = n > 0;
 		c->total += (unsigned long)n;

@@ -240,9 +240,9 @@ void rs_changed(struct rs *rs);
 
 /*
  * rs_lie_down: about to sleep for what happens to it, with progress in `node`: fills p, which has room for RS_WATCHED, and returns how many;
- * 0: something has happened, look again. *heard is for rs_get_up, when it is over.
+ * 0: something has happened since rs->wait.changes was `seen`, look again. *heard is for rs_get_up, when it is over.
  */
-int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t *heard);
+int rs_lie_down(struct rs *rs, struct hd_node *node, uint32_t seen, struct pollfd *p, uint32_t *heard);
 void rs_get_up(struct rs *rs, uint32_t heard);
 
 /* rs_node: where it is; NULL: nowhere yet, and nothing will happen to it. */

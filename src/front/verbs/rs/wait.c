@@ -49,15 +49,14 @@ static void wait_arm(struct rs *rs, bool tend)
 	rs->wait.tended = tend;
 }
 
-int rs_lie_down(struct rs *rs, struct hd_node *node, struct pollfd *p, uint32_t *heard)
+int rs_lie_down(struct rs *rs, struct hd_node *node, uint32_t seen, struct pollfd *p, uint32_t *heard)
 {
-	uint32_t before = rs->wait.changes;
 	int n = 0;
 
 	if (rs->v.cq)
 		wait_arm(rs, node == rs_node(rs));
 	rs_step(rs);
-	if (rs->wait.changes != before || rs->closed)
+	if (rs->wait.changes != seen || rs->closed)
 		return 0;
 	p[n++] = (struct pollfd){ .fd = rs->fd, .events = POLLIN };
 	if (rs->ch)
@@ -78,7 +77,7 @@ static int sleep_for(struct rs *rs, int ms)
 	uint32_t heard;
 	int n, rc;
 
-	n = rs_lie_down(rs, node, p, &heard);
+	n = rs_lie_down(rs, node, rs->wait.changes, p, &heard);
 	if (!n)
 		return 0;
 	pthread_mutex_unlock(&rs->lock);

@@ -35,7 +35,7 @@ static uint32_t lie_down(struct rs *rs)
 	struct pollfd p[RS_WATCHED];
 	uint32_t ring = 0;
 
-	assert_int_equal(rs_lie_down(rs, NULL, p, &ring), 1);
+	assert_int_equal(rs_lie_down(rs, NULL, rs->wait.changes, p, &ring), 1);
 	assert_int_equal(p[0].fd, rs->fd);
 	return ring;
 }
@@ -105,6 +105,17 @@ static void nothing_happened_to_who_lies_down_later(void **state)
 	assert_false(would_wake(rs));
 }
 
+/* rpoll gives up the lock between looking and lying down; what happens then rings for nobody. */
+static void who_has_not_seen_it_stays_up(void **state)
+{
+	struct rs *rs = *state;
+	struct pollfd p[RS_WATCHED];
+	uint32_t ring, seen = rs->wait.changes;
+
+	rs_changed(rs);
+	assert_int_equal(rs_lie_down(rs, NULL, seen, p, &ring), 0);
+}
+
 #define TRIES 10000 /* others may have the processors */
 
 /* Something happens again and again. */
@@ -149,6 +160,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(who_gets_up_by_itself_wakes_nobody, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_lies_down_later_is_woken, setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_happened_to_who_lies_down_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_has_not_seen_it_stays_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_comes_soon_is_looked_for, setup, teardown),
 	};
 

@@ -11,7 +11,7 @@
 # shellcheck source=tests/clients/services.sh
 . "$(dirname "$0")/services.sh"
 need rstream riostream udpong rcopy
-[ "$fast" = yes ] || need iperf3
+[ "$fast" = yes ] || need iperf iperf3
 rspreload=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so
 [ -e $rspreload ] || { echo "rsockets.sh: $rspreload is not installed" >&2 && exit 2; }
 
@@ -135,6 +135,18 @@ perfs() {
 	judge "iperf3 ${*:2} with librspreload, $transport" "no figures, or nonsense"
 }
 
+# iperfs TRANSPORT N: iperf 2, which calls so often before it says anything, so before its server accepts the second one. Its server never ends.
+iperfs() {
+	local pid
+	next_port
+	LD_PRELOAD=$rspreload over "$1" "$seconds" "${where0[@]}" iperf -s -p $port >"$scratch/server" 2>&1 &
+	pid=$!
+	wait_service $pid && LD_PRELOAD=$rspreload calls "$1" iperf -c "$to" -p $port -t 1 -P "$2" && [ "$(grep -c 'bits/sec' "$scratch/log")" -ge "$2" ]
+	judge "iperf -P $2 with librspreload, $1" "not all figures"
+	kill "$(pgrep -P $pid)" 2>/dev/null
+	wait $pid 2>/dev/null
+}
+
 # Nobody listens: the client hears of it.
 nobodies() {
 	next_port
@@ -183,6 +195,7 @@ for t in "${transports[@]}"; do
 		# shellcheck disable=SC2086
 		perfs "$t" $mode
 	done
+	for count in 1 2 4; do iperfs "$t" $count; done
 	plain "$t" RDMAV_FORK_SAFE=1 -T s
 	plain "$t" RDMAV_FORK_SAFE=1 -T f
 	# beside the preload the drop-in stands back

@@ -209,6 +209,9 @@ int hd_notifier_open(struct hd_channel *channel, void (*call)(void *arg), void *
 		     struct hd_notifier **out);
 void hd_notifier_close(struct hd_notifier *notifier);
 
+/* hd_thread_start: a thread of ours, which gets no signals of the program's: 0, -EAGAIN. */
+int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
+
 /* ---- counters ------------------------------------------------------------------------------------------------------------ */
 
 /* Values may be read without the lock (relaxed atomics); wait as hd_cq_wait: -ETIMEDOUT, -EIO once the error value moved, or -EINTR: a signal handler ran. */

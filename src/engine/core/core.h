@@ -145,7 +145,6 @@ int hd_poll_openly(const struct hd_poll *on);
 void hd_sleep_on(const struct hd_poll *on, void (*on_cancel)(void *arg), void *arg, int *rc);
 
 /* thread.c */
-int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
 int hd_auto_start(struct hd_node *node);
 int hd_auto_serve(struct hd_node *node);
 void hd_auto_stop(struct hd_node *node);

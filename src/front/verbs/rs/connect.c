@@ -59,17 +59,16 @@ static int listen_for(struct rs *rs, int backlog)
 {
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->family };
 
-	if (rs->state == RS_LISTENING)
+	if (rs->state == RS_LISTENING) {
+		rs_callers_limit(rs, backlog);
 		return rs->end.shut_read ? -EINVAL : 0;
+	}
 	if (rs->state != RS_OPEN)
 		return rs->type == SOCK_DGRAM ? -EOPNOTSUPP : -EINVAL;
 	if (!rs->id->route.addr.src_addr.sa_family &&
 	    connect_bind_to(rs, (struct sockaddr *)&any, hv_sockaddr_size((struct sockaddr *)&any)))
 		return -errno;
-	if (rdma_listen(rs->id, backlog))
-		return -errno;
-	rs->state = RS_LISTENING;
-	return 0;
+	return rs_callers_serve(rs, backlog);
 }
 
 HV_PUBLIC int rlisten(int socket, int backlog)
@@ -79,57 +78,8 @@ HV_PUBLIC int rlisten(int socket, int backlog)
 	return rs ? rs_leave(rs, listen_for(rs, backlog)) : -1;
 }
 
-/* Somebody who calls. */
-struct caller {
-	struct rdma_cm_id *id;
-	struct rs greeting; /* what he has said of himself */
-};
-
-/* The next; -EAGAIN. Who is no rsocket is turned away. */
-static int next_caller(struct rs *rs, struct caller *caller)
-{
-	struct rdma_cm_event *e;
-
-	for (;;) {
-		bool asks, greets;
-
-		if (rdma_get_cm_event(rs->ch, &e))
-			return -errno;
-		asks = e->event == RDMA_CM_EVENT_CONNECT_REQUEST;
-		greets = asks && rs_hello_get(&caller->greeting, &e->param.conn);
-		caller->id = e->id;
-		rdma_ack_cm_event(e);
-		if (greets)
-			return 0;
-		if (asks)
-			rdma_destroy_id(caller->id);
-	}
-}
-
-/* A new rsocket for him, with the listener's options; its number, or a negative errno. */
-static int connect_admit(const struct rs_options *opt, int family, const struct caller *caller)
-{
-	struct rs *rs = rs_open(family, SOCK_STREAM, caller->id);
-	int rc, fd;
-
-	if (!rs)
-		return -errno;
-	fd = rs->fd;
-	pthread_mutex_lock(&rs->lock);
-	rs->opt = *opt;
-	rs->out.credit = caller->greeting.out.credit;
-	rs->out.peer_block = caller->greeting.out.peer_block;
-	rs->maps.count = caller->greeting.maps.count;
-	rc = rs_greet(rs, RS_ACCEPTED, rdma_accept);
-	pthread_mutex_unlock(&rs->lock);
-	if (!rc)
-		return fd;
-	rs_drop(rs);
-	return rc;
-}
-
-/* 0, or -errno; the listener's lock is held here and nowhere else, for no two are held. */
-static int await_caller(struct rs *rs, struct caller *caller)
+/* 0, or -errno. */
+static int await_caller(struct rs *rs, struct rs **caller)
 {
 	int rc;
 
@@ -138,43 +88,25 @@ static int await_caller(struct rs *rs, struct caller *caller)
 	do {
 		if (rs->end.shut_read)
 			return -EINVAL;
-		rc = next_caller(rs, caller);
+		rc = rs_callers_take(rs, caller);
 	} while (rc == -EAGAIN && !(rc = rs_wait(rs, true)));
-	return rc;
-}
-
-/* One who has gone while he waited is nobody's business. */
-static int accept_one(int socket)
-{
-	struct caller caller = { 0 };
-	int rc = -ECONNABORTED;
-
-	while (rc == -ECONNABORTED) {
-		struct rs *rs = rs_enter(socket);
-		struct rs_options opt;
-		int family;
-
-		if (!rs)
-			return -errno;
-		opt = rs->opt;
-		family = rs->family;
-		rc = await_caller(rs, &caller);
-		rs_leave(rs, 0);
-		if (!rc)
-			rc = connect_admit(&opt, family, &caller);
-	}
 	return rc;
 }
 
 HV_PUBLIC int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
-	int fd = accept_one(socket);
+	struct rs *rs = rs_enter(socket), *caller;
+	int rc;
 
-	if (fd < 0)
-		return hv_cm_ret(fd);
-	if (addr && addrlen)
-		rgetpeername(fd, addr, addrlen);
-	return fd;
+	if (!rs)
+		return -1;
+	rc = await_caller(rs, &caller);
+	if (!rc) {
+		rc = caller->fd;
+		if (addr && addrlen) /* whether he is there still or not */
+			(void)rs_name_out(caller, &caller->id->route.addr.dst_addr, addr, addrlen);
+	}
+	return rs_leave(rs, rc);
 }
 
 /* ---- calling -------------------------------------------------------------------------------------------------------------------- */
@@ -257,6 +189,7 @@ static int shut_listener(struct rs *rs, int how)
 	hv_id_turn_away(hv_id_of(rs->id));
 	rs->end.shut_read = true;
 	rs_changed(rs);
+	rs_callers_stop(rs);
 	return 0;
 }
 

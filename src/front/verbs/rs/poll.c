@@ -20,7 +20,7 @@ short rs_events(struct rs *rs)
 	case RS_LISTENING:
 		if (rs->end.shut_read)
 			return POLLOUT | POLLHUP;
-		return hd_evq_has(hv_cm_channel_of(rs->ch)->evq) ? POLLIN : 0;
+		return rs->callers.first || rs->callers.err ? POLLIN : 0;
 	case RS_DATAGRAM:
 		return (short)((rs->in.count || rs->end.shut_read ? POLLIN | POLLRDNORM : 0) |
 			       (rs_dgram_may_send(rs) ? POLLOUT | POLLWRNORM : 0) |

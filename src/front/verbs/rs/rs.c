@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The life of rsockets: rsocket, rclose. */
+/* The life of rsockets, and how programs come to one: rsocket. */
 #include "front/verbs/rs/rs.h"
 
 #include "base/clock.h"
@@ -52,14 +52,39 @@ static int id_open(struct rs *rs, struct rdma_cm_id *id)
 	return rdma_migrate_id(id, rs->ch) ? -errno : 0;
 }
 
+static int make_descriptor(struct rs *rs)
+{
+	rs->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return rs->fd < 0 ? -errno : 0;
+}
+
+/*
+ * Who has been called has it when he is accepted: programs find numbers that they get later above those that they had before (librspreload 44 looks
+ * for its own after select(2) from 0 on, and takes the first that it does not know to be another's).
+ */
+int rs_number(struct rs *rs)
+{
+	int rc = make_descriptor(rs);
+
+	if (rc)
+		return rc;
+	rc = rs_table_add(rs);
+	if (rc) {
+		close(rs->fd);
+		rs->fd = -1;
+	}
+	return rc;
+}
+
 static int rs_make(struct rs *rs, struct rdma_cm_id *id)
 {
 	int rc;
 
-	rs->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (rs->fd < 0)
-		return -errno;
-	rc = id_open(rs, id);
+	if (id)
+		return id_open(rs, id);
+	rc = make_descriptor(rs);
+	if (!rc)
+		rc = id_open(rs, NULL);
 	if (!rc && rs->type == SOCK_DGRAM)
 		rc = rs_dgram_open(rs);
 	return rc ? rc : rs_table_add(rs);
@@ -79,6 +104,7 @@ struct rs *rs_open(int family, int type, struct rdma_cm_id *id)
 	rs->family = family;
 	rs->type = type;
 	rs->id = id;
+	rs->fd = -1;
 	rs_defaults(&rs->opt);
 	rc = rs_make(rs, id);
 	if (!rc)
@@ -87,7 +113,7 @@ struct rs *rs_open(int family, int type, struct rdma_cm_id *id)
 	return hv_fail(rc);
 }
 
-/* ---- rsocket, rclose ------------------------------------------------------------------------------------------------------- */
+/* ---- rsocket --------------------------------------------------------------------------------------------------------------- */
 
 HV_PUBLIC int rsocket(int domain, int type, int protocol)
 {
@@ -106,63 +132,4 @@ HV_PUBLIC int rsocket(int domain, int type, int protocol)
 	rs->nonblocking = type & SOCK_NONBLOCK;
 	rs->cloexec = type & SOCK_CLOEXEC;
 	return rs->fd;
-}
-
-/* A parent's: the child has it no longer; it stays what it is. */
-static int close_inherited(int fd)
-{
-	struct rs *rs = rs_get(fd);
-
-	if (!rs)
-		return hv_cm_ret(-EBADF);
-	rs_drop(rs);
-	rs_put(rs);
-	return 0;
-}
-
-static int rs_await(struct rs *rs, uint64_t due)
-{
-	int rc = rs_wait_for(rs, hd_left_ms(due));
-
-	return rc == -EINTR ? 0 : rc;
-}
-
-/* Until what has been written is at the other end, or it is too late for that. One that has called has to hear of its success first. */
-static void say_goodbye(struct rs *rs)
-{
-	const struct linger *linger = &rs->opt.linger;
-	int s = (unsigned)linger->l_linger < INT_MAX / 1000 ? linger->l_linger : INT_MAX / 1000;
-	uint64_t due = hd_deadline_ns(linger->l_onoff ? s * 1000 : RS_CLOSE_MS);
-	int rc = 0;
-
-	rs_step(rs);
-	if (linger->l_onoff && !linger->l_linger)
-		return;
-	while (!rc && rs->state == RS_ACCEPTED)
-		rc = rs_await(rs, due);
-	if (!rc && rs->state == RS_CONNECTED && !rs->end.shut_write)
-		rc = rs_tell(rs, RS_FIN, NULL, 0);
-	rs->end.shut_write = true;
-	while (!rc && rs->state == RS_CONNECTED && rs->out.done != rs->out.sent)
-		rc = rs_await(rs, due);
-}
-
-HV_PUBLIC int rclose(int socket)
-{
-	struct rs *rs = rs_enter(socket);
-
-	if (!rs)
-		return errno == EIO ? close_inherited(socket) : -1;
-	if (rs->closing) /* another thread has it under way, and may have given up the lock in it */
-		return rs_leave(rs, -EBADF);
-	rs->closing = true;
-	say_goodbye(rs);
-	rs->closed = true;
-	if (rs->state == RS_CONNECTED || rs->state == RS_ACCEPTED)
-		rdma_disconnect(rs->id);
-	rs_changed(rs);
-	pthread_mutex_unlock(&rs->lock);
-	rs_drop(rs);
-	rs_put(rs);
-	return 0;
 }

@@ -31,7 +31,9 @@
  *	iomap.c     riomap
  *	options.c   options
  *	rs.c        life
+ *	callers.c   who calls a listener
  *	connect.c   connections
+ *	close.c     rclose
  *	io.c        the calls that send and receive
  *	poll.c      rpoll
  */
@@ -154,6 +156,15 @@ struct rs_maps {
 	uint32_t local_count;
 };
 
+/* Of a listener: who has called, is connected, and has not been accepted: rs/callers.c. */
+struct rs_callers {
+	struct rs *first, **end; /* by rs.behind */
+	int count, backlog;
+	int err;     /* what kept one from being let in, positive: told once */
+	bool served; /* by the thread */
+	pthread_t thread;
+};
+
 /* The path that a program wants, until it is used: rs/route.c. */
 struct rs_route {
 	void *data; /* struct ibv_path_data, one or several; NULL: whatever path there is */
@@ -182,6 +193,8 @@ struct rs {
 	struct rs_outbound out;
 	struct rs_maps maps;
 	struct rs_dgram *dgram;
+	struct rs_callers callers;
+	struct rs *behind; /* the caller who comes after this one: of the listener's, with its lock */
 };
 
 /* ---- rs/table.c, rs/rs.c ---------------------------------------------------------------------------------------------------- */
@@ -204,10 +217,12 @@ int rs_leave(struct rs *rs, int rc);
 bool rs_is(int fd);
 
 /*
- * rs_open: a new one, with an id of its own unless one is given, which moves to its channel; NULL with errno, and the id has gone. rs_drop: it is no
- * longer open: the last call that is in it frees it. Both without its lock.
+ * rs_open: a new one, with an id of its own unless one is given, which moves to its channel; NULL with errno, and the id has gone. One whose id was
+ * given has no number (fd is -1) until rs_number: 0, -errno. rs_drop: it is no longer open: the last call that is in it frees it. All without
+ * its lock.
  */
 struct rs *rs_open(int family, int type, struct rdma_cm_id *id);
+int rs_number(struct rs *rs);
 void rs_drop(struct rs *rs);
 
 /* rs_next: the first open one with a number from *fd on, entered as by rs_enter; *fd is the one behind it then. NULL: none. */
@@ -244,6 +259,9 @@ void rs_changed(struct rs *rs);
  */
 int rs_lie_down(struct rs *rs, struct hd_node *node, uint32_t seen, struct pollfd *p, uint32_t *heard);
 void rs_get_up(struct rs *rs, uint32_t heard);
+
+/* rs_sleep_aside: sleep for it in a thread of ours, which makes no progress; calls: also for events of its id. */
+void rs_sleep_aside(struct rs *rs, bool calls);
 
 /* rs_node: where it is; NULL: nowhere yet, and nothing will happen to it. */
 struct hd_node *rs_node(const struct rs *rs);
@@ -360,6 +378,16 @@ int rs_wake_up_ms(void);
 
 /* rs_options_path (rs/options.c): the id is about to call this address: it shall go there as the option for its family says. 0, -errno. */
 int rs_options_path(struct rs *rs, const struct sockaddr *to);
+
+/*
+ * rs/callers.c. rs_callers_serve: it listens; who calls is let in from now on, as long as no more than the backlog (rs_callers_limit: another one) wait,
+ * and one more: 0, -errno. rs_callers_take: the first, who is the program's from now on: 0, -EAGAIN: there is none; what kept one from being
+ * let in. rs_callers_stop: nobody is let in any more, who waits is hung up on; the lock is given up meanwhile. It may be no listener.
+ */
+int rs_callers_serve(struct rs *rs, int backlog);
+void rs_callers_limit(struct rs *rs, int backlog);
+int rs_callers_take(struct rs *rs, struct rs **caller);
+void rs_callers_stop(struct rs *rs);
 
 /* rs/poll.c: what poll(2) would say. */
 short rs_events(struct rs *rs);

@@ -59,7 +59,7 @@ int rs_lie_down(struct rs *rs, struct hd_node *node, uint32_t seen, struct pollf
 	if (rs->wait.changes != seen || rs->closed)
 		return 0;
 	p[n++] = (struct pollfd){ .fd = rs->fd, .events = POLLIN };
-	if (rs->ch)
+	if (rs->ch && rs->state != RS_LISTENING) /* whose events are for the thread that lets callers in */
 		p[n++] = (struct pollfd){ .fd = rs->ch->fd, .events = POLLIN };
 	if (rs->v.channel)
 		p[n++] = (struct pollfd){ .fd = rs->v.channel->fd, .events = POLLIN };
@@ -92,6 +92,22 @@ static int sleep_for(struct rs *rs, int ms)
 	rs_get_up(rs, heard);
 	rs_step(rs);
 	return rc > 0 ? 0 : rc == 0 ? -ETIMEDOUT : rc == -ENOTRECOVERABLE ? -EIO : rc;
+}
+
+void rs_sleep_aside(struct rs *rs, bool calls)
+{
+	struct pollfd p[RS_WATCHED + 1];
+	uint32_t heard;
+	int n = rs_lie_down(rs, NULL, rs->wait.changes, p, &heard);
+
+	if (!n)
+		return;
+	if (calls)
+		p[n++] = (struct pollfd){ .fd = rs->ch->fd, .events = POLLIN };
+	pthread_mutex_unlock(&rs->lock);
+	(void)poll(p, (nfds_t)n, -1);
+	pthread_mutex_lock(&rs->lock);
+	rs_get_up(rs, heard);
 }
 
 /* Look for a while before it sleeps, since what it waits for often comes at once. Others may have the lock in between. */

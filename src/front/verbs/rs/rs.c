@@ -10,7 +10,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/select.h>
 #include <unistd.h>
+
+#define ABOVE 256
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------- */
 
@@ -52,16 +55,24 @@ static int id_open(struct rs *rs, struct rdma_cm_id *id)
 	return rdma_migrate_id(id, rs->ch) ? -errno : 0;
 }
 
+/*
+ * Its number, well above the lowest that is free, so above one that the program has just opened for it, whatever other threads have closed since:
+ * librspreload 44 looks after select(2) for the program's from 0 on, and takes the first that it does not know to be another's, so ours, if that is
+ * lower. But one for a set of select, while there are such.
+ */
 static int make_descriptor(struct rs *rs)
 {
-	rs->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	return rs->fd < 0 ? -errno : 0;
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), high;
+
+	if (fd < 0)
+		return -errno;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, fd + ABOVE);
+	rs->fd = high >= 0 && high < FD_SETSIZE ? high : fd;
+	if (high >= 0)
+		close(rs->fd == high ? fd : high);
+	return 0;
 }
 
-/*
- * Who has been called has it when he is accepted: programs find numbers that they get later above those that they had before (librspreload 44 looks
- * for its own after select(2) from 0 on, and takes the first that it does not know to be another's).
- */
 int rs_number(struct rs *rs)
 {
 	int rc = make_descriptor(rs);

@@ -69,10 +69,10 @@ static void posted_check(const struct hd_match *m)
 {
 	size_t n = listed_check(m);
 	unsigned active = 0;
+	unsigned longer = 0U + !!m->listed + !!m->groups.of_source + !!m->numbers.number;
 
 	assert(m->active_count >= 1 && m->active_count <= HD_MATCH_CLASSES);
-	assert(m->longer ==
-	       (m->listed != NULL) + (m->groups.of_source != NULL) + (m->numbers.number != NULL));
+	assert(m->longer == longer);
 	for (unsigned i = 0; i < HD_MATCH_CLASSES && m->class[i]; i++) {
 		struct hd_match_class *c = m->class[i];
 

@@ -6,6 +6,7 @@
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -50,9 +51,9 @@ static void watched_close(struct watched *w)
 }
 
 /* A polls until both have what they wait for; what it has gathered leaves when it polls. */
-static void until_done(struct watched *w, bool b_waits)
+static void until_done(struct watched *w)
 {
-	bool a_done = false, b_done = !b_waits;
+	bool a_done = false, b_done = false;
 
 	while (!a_done || !b_done) {
 		if (!a_done)
@@ -78,7 +79,7 @@ static void message(struct watched *w)
 	hd_node_unlock(b->node);
 	while (hd_send(a->ep, a->to, w->out, sizeof(w->out), 0, 0, NULL, HD_SEND_COMPLETE) == -EAGAIN)
 		hd_node_poll(a->node);
-	until_done(w, true);
+	until_done(w);
 }
 
 static void write_post(struct watched *w)
@@ -96,11 +97,32 @@ static void write_post(struct watched *w)
 		hd_node_poll(w->p.a.node);
 }
 
-/* A write, while the target's program is away. */
+/* NULL, or what has not come in time. */
+static void *polls_alone(void *arg)
+{
+	struct watched *w = arg;
+
+	while (!side_poll(&w->p.a))
+		if (hd_now_ns() >= w->end)
+			return w;
+	return NULL;
+}
+
+/* A write, while the target's program is away. A's thread is another: one that had polled both would see to b meanwhile (nodes.c). */
+static void await_write(struct watched *w)
+{
+	pthread_t thread;
+	void *late;
+
+	assert_int_equal(pthread_create(&thread, NULL, polls_alone, w), 0);
+	pthread_join(thread, &late);
+	assert_null(late);
+}
+
 static void write_alone(struct watched *w)
 {
 	write_post(w);
-	until_done(w, false);
+	await_write(w);
 }
 
 static unsigned credit(struct watched *w)
@@ -199,7 +221,7 @@ static void what_follows_news_comes_with_it(void **state)
 	hd_watchdog_polled(node, 1); /* nothing follows */
 	assert_true(hd_core(node)->worker.watchdog.handed);
 	hd_node_unlock(node);
-	until_done(&w, false);
+	await_write(&w);
 	watched_close(&w);
 }
 

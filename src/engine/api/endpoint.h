@@ -32,10 +32,15 @@ struct hd_holder;
 int hd_dest_holder(const struct hd_dest *dest, struct hd_holder *out);
 
 /*
- * hd_source_number: who has been called by several names has several numbers, and hd_cqe.src is one of them: the i-th of the endpoint that has this
- * one, from 0 on; 0: it has no more.
+ * hd_source_next: who has been called by several names has several numbers, and hd_cqe.src is one of them: the next one of the endpoint that has this
+ * one, in a walk that begins with zeros; 0: it has no more. With the node's lock until the walk is over.
  */
-uint32_t hd_source_number(const struct hd_node *node, uint32_t src, unsigned i);
+struct hd_source_walk {
+	const struct hd_dest *first, *at;
+	unsigned former; /* of `at`, how many of those that it had before have been told */
+	bool begun;
+};
+uint32_t hd_source_next(const struct hd_node *node, uint32_t src, struct hd_source_walk *walk);
 
 /* hd_source_name: a name of this family (AF_UNSPEC: any) by which the sender that hd_cqe.src tells of can be called. -ENOENT. */
 int hd_source_name(struct hd_node *node, uint32_t src, int family, struct sockaddr_storage *out);

@@ -500,7 +500,7 @@ static void it_waits_for_its_turn(void **state)
 	test_check(got[0], sizeof(out), 6);
 	assert_true(e.flags & HD_C_CAST);
 	assert_int_equal(e.src, hd_dest_id(p.b.to));
-	assert_int_equal(hd_source_number(p.b.node, e.src, 1), hd_dest_id(other));
+	assert_int_equal(side_number(&p.b, e.src, 1), hd_dest_id(other));
 	hd_dest_put(other);
 	cast(ga, out, sizeof(out));
 	assert_ptr_equal(pair_next(&p, &p.b).ctx, got[1]);

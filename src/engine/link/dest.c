@@ -264,21 +264,20 @@ uint32_t hd_dest_id(const struct hd_dest *dest)
 	return dest->id;
 }
 
-uint32_t hd_source_number(const struct hd_node *node, uint32_t src, unsigned i)
+uint32_t hd_source_next(const struct hd_node *node, uint32_t src, struct hd_source_walk *walk)
 {
-	const struct hd_dest *first = hd_dest_by_id(node, src), *d = first;
-
-	if (!first)
-		return i ? 0 : src;
-	do {
-		if (!i)
-			return d->id;
-		if (--i < d->former_count)
-			return d->former[i];
-		i -= d->former_count;
-		d = d->alike;
-	} while (d != first);
-	return 0;
+	if (!walk->begun) {
+		walk->begun = true;
+		walk->first = walk->at = hd_dest_by_id(node, src);
+		return walk->at ? walk->at->id : src;
+	}
+	if (!walk->at)
+		return 0;
+	if (walk->former < walk->at->former_count)
+		return walk->at->former[walk->former++];
+	walk->former = 0;
+	walk->at = walk->at->alike == walk->first ? NULL : walk->at->alike;
+	return walk->at ? walk->at->id : 0;
 }
 
 /* The names that came first are the best ones, and stand last; a loopback address is good on this host alone. */

@@ -24,7 +24,7 @@ struct hd_link_observers {
 	void (*bound)(struct hd_dest *dest);
 	/* What is queued for this destination, which is about to be idle, shall not be started. status: how what was under way ends. */
 	void (*unreached)(struct hd_dest *dest, enum hd_status status);
-	/* The destination, which has just been bound, and others were names of one endpoint of the live peer: it has several numbers (hd_source_number). */
+	/* The destination, which has just been bound, and others were names of one endpoint of the live peer: it has several numbers (hd_source_next). */
 	void (*joined)(struct hd_dest *dest);
 	/*
 	 * So many sources are no more (hd_dest_by_id finds none), and their numbers are wanted for others. True: nothing is from one of them any more.

@@ -93,7 +93,7 @@ static void scene_end_from(struct scene *sc, uint32_t number)
 
 	assert_int_equal(e->err, 0);
 	assert_int_equal(e->len, LEN);
-	assert_int_equal(hd_source_number(sc->s.node, e->src, 0), number);
+	assert_int_equal(side_number(&sc->s, e->src, 0), number);
 	test_check(sc->in, LEN, 5);
 	hd_cq_pop(sc->s.cq);
 	hd_dest_put(sc->now);
@@ -225,9 +225,9 @@ static void by_two_names(void **state)
 		assert_int_equal(got[i], 'a' + i);
 		hd_cq_pop(sc->s.cq);
 	}
-	assert_int_equal(hd_source_number(sc->s.node, sc->before, 1), hd_dest_id(sc->now));
-	assert_int_equal(hd_source_number(sc->s.node, hd_dest_id(sc->now), 1), sc->before);
-	assert_int_equal(hd_source_number(sc->s.node, sc->before, 2), 0);
+	assert_int_equal(side_number(&sc->s, sc->before, 1), hd_dest_id(sc->now));
+	assert_int_equal(side_number(&sc->s, hd_dest_id(sc->now), 1), sc->before);
+	assert_int_equal(side_number(&sc->s, sc->before, 2), 0);
 	kept(sc);
 	side_post(&sc->s, sc->in, LEN, 1, 0, sc->now, NULL);
 	hd_dest_put(first);
@@ -424,13 +424,14 @@ struct model {
 
 static bool agree(struct model *m, const struct asked *a, const struct heard *h)
 {
+	struct hd_source_walk walk = { 0 };
 	uint32_t n;
 
 	if ((a->tag ^ h->tag) & ~a->ignore)
 		return false;
 	if (!a->src || a->src == h->src)
 		return true;
-	for (unsigned i = 0; (n = hd_source_number(m->sc->s.node, h->src, i)); i++)
+	while ((n = hd_source_next(m->sc->s.node, h->src, &walk)))
 		if (n == a->src)
 			return true;
 	return false;

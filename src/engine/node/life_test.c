@@ -197,6 +197,27 @@ static void endpoint_closes_within_a_message(void **state)
 	free(in);
 }
 
+/* Of all who are in the middle of one each is told, and so is nobody else: the next one of theirs is as any other. */
+static void endpoint_closes_within_messages_of_several(void **state)
+{
+	struct wire w[3];
+	struct side s;
+
+	side_open(&s);
+	for (int i = 0; i < 3; i++)
+		begin_message(&w[i], &s, HD_PKT_F_ACK);
+	end_message(&w[1]);
+	close_endpoint(&s);
+	for (int i = 0; i < 3; i++) {
+		if (i != 1)
+			end_message(&w[i]);
+		one_answer(&w[i], HD_PKT_FIN, HD_S_REFUSED);
+	}
+	for (int i = 0; i < 3; i++)
+		wire_hang_up(&w[i]);
+	close_rest(&s);
+}
+
 /* The sender dies in the middle: a receive that has met the message gets an error, and the message is forgotten. */
 static void sender_dies_within_a_message(void **state)
 {
@@ -493,7 +514,7 @@ static void a_waiting_message_follows_its_sender_to_a_new_name(void **state)
 		side_post(&p.b, in, n, 1, 0, alias, in);
 		e = pair_next(&p, &p.b);
 		assert_int_equal(e.err, 0);
-		assert_int_equal(hd_source_number(p.b.node, e.src, 0), hd_dest_id(alias));
+		assert_int_equal(side_number(&p.b, e.src, 0), hd_dest_id(alias));
 		pair_close(&p);
 	}
 	free(out);
@@ -540,6 +561,7 @@ int main(void)
 		cmocka_unit_test(gone_endpoint_fails_what_is_queued),
 		cmocka_unit_test(sender_closes_between_frames),
 		cmocka_unit_test(endpoint_closes_within_a_message),
+		cmocka_unit_test(endpoint_closes_within_messages_of_several),
 		cmocka_unit_test(sender_dies_within_a_message),
 		cmocka_unit_test(claim_is_discarded_within_a_message),
 		cmocka_unit_test(half_a_message_is_found_and_discarded),

@@ -183,23 +183,27 @@ void hd_match_group(struct hd_match *m, const struct hd_match_groups *groups)
 
 void hd_match_number(struct hd_match *m, const struct hd_match_numbers *numbers)
 {
-	m->longer += !m->numbers.number;
+	m->longer += !m->numbers.next;
 	m->numbers = *numbers;
 }
 
-static uint32_t number_at(const struct hd_match *m, uint32_t src, unsigned i)
+static uint32_t number_next(const struct hd_match *m, uint32_t src, struct hd_source_walk *walk)
 {
-	if (m->numbers.number)
-		return m->numbers.number(m->numbers.arg, src, i);
-	return i ? 0 : src;
+	uint32_t only = walk->begun ? 0 : src;
+
+	if (m->numbers.next)
+		return m->numbers.next(m->numbers.arg, src, walk);
+	walk->begun = true;
+	return only;
 }
 
 /* Are they one source? */
 static bool is_one_source(const struct hd_match *m, uint32_t a, uint32_t b)
 {
+	struct hd_source_walk walk = { 0 };
 	uint32_t n;
 
-	for (unsigned i = 0; a != b && (n = number_at(m, b, i)); i++)
+	while (a != b && (n = number_next(m, b, &walk)))
 		if (n == a)
 			return true;
 	return a == b;
@@ -233,9 +237,10 @@ static void search_class(struct hd_match_class *c, uint64_t tag, uint32_t src, s
 static void search_directed(struct hd_match *m, struct hd_match_class *c, uint64_t tag, uint32_t src,
 			    uint32_t group, struct hd_mnode ***hit)
 {
+	struct hd_source_walk walk = { 0 };
 	uint32_t n;
 
-	for (unsigned i = 0; (n = number_at(m, src, i)); i++)
+	while ((n = number_next(m, src, &walk)))
 		search_class(c, tag, n, hit);
 	if (group)
 		search_class(c, tag, group, hit);
@@ -325,11 +330,12 @@ static struct hd_wnode *find_of_group(const struct hd_match *m, uint64_t tag, ui
 static struct hd_wnode *find_by_src(struct hd_match *m, uint64_t tag, uint32_t src)
 {
 	struct hd_mnode *first = NULL, *n;
+	struct hd_source_walk walk = { 0 };
 	uint32_t number;
 
 	if (!m->by_src_used)
 		start_by_src(m);
-	for (unsigned i = 0; (number = number_at(m, src, i)); i++) {
+	while ((number = number_next(m, src, &walk))) {
 		n = hd_fifo_find(&m->by_src, tag, number);
 		if (n && (!first || n->seq < first->seq))
 			first = n;

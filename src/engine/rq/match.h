@@ -20,6 +20,7 @@
 #ifndef HD_ENGINE_MATCH_H
 #define HD_ENGINE_MATCH_H
 
+#include "engine/engine.h"
 #include "engine/rq/fifo_table.h"
 
 #include <sys/queue.h>
@@ -45,11 +46,11 @@ struct hd_wnode {
 TAILQ_HEAD(hd_wnode_list, hd_wnode);
 
 /*
- * Where a source may have several numbers: which is its i-th, from 0 on, whichever of them src is; 0: it has no more. A receive that names one of
- * them takes the messages of all.
+ * Where a source may have several numbers: which is the next, as hd_source_next, whichever of them src is. A receive that names one of them takes the
+ * messages of all.
  */
 struct hd_match_numbers {
-	uint32_t (*number)(void *arg, uint32_t src, unsigned i);
+	uint32_t (*next)(void *arg, uint32_t src, struct hd_source_walk *walk);
 	void *arg;
 };
 
@@ -76,7 +77,7 @@ struct hd_match {
 	struct hd_match_class first; /* class[0] */
 	struct hd_fifo_table by_tag, by_src;
 	struct hd_match_groups groups;	 /* of_source NULL: sources are no groups */
-	struct hd_match_numbers numbers; /* number NULL: each source has one */
+	struct hd_match_numbers numbers; /* next NULL: each source has one */
 };
 
 /*

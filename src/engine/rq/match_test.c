@@ -69,18 +69,27 @@ static struct item *list_pick(struct list *l, uint64_t place)
 }
 
 /* Sources below 9 are two by two the same. */
-static uint32_t pairs(void *arg, uint32_t src, unsigned i)
+static uint32_t pair_of(uint32_t src)
 {
-	if (!src || src > 8)
-		return i ? 0 : src;
-	return i < 2 ? ((src - 1) & ~1u) + 1 + i : 0;
+	return !src || src > 8 ? src : ((src - 1) & ~1u) + 1;
+}
+
+static uint32_t pairs(void *arg, uint32_t src, struct hd_source_walk *walk)
+{
+	bool two = pair_of(src) != src || pair_of(src + 1) == src;
+
+	if (!walk->begun) {
+		walk->begun = true;
+		return pair_of(src);
+	}
+	return two && !walk->former++ ? pair_of(src) + 1 : 0;
 }
 
 static bool agree(const struct world *s, const struct item *receive, const struct item *message)
 {
 	return !((receive->tag ^ message->tag) & ~receive->ignore) &&
 	       (!receive->src || receive->src == message->src ||
-		(s->numbered && pairs(NULL, receive->src, 0) == pairs(NULL, message->src, 0)));
+		(s->numbered && pair_of(receive->src) == pair_of(message->src)));
 }
 
 static struct item *model_match_posted(struct world *s, const struct item *message)

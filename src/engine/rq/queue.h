@@ -137,7 +137,7 @@ enum hd_rx_end {
 void hd_rq_drop_posted(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep);
 void hd_rq_flush(struct hd_ep *ep, enum hd_status status);
-/* hd_rqs_number: a source has several numbers (hd_source_number). Goes through the queues once in a node's life. False: no receive here names a source. */
+/* hd_rqs_number: a source has several numbers (hd_source_next). Goes through the queues once in a node's life. False: no receive here names a source. */
 bool hd_rqs_number(struct hd_node *node);
 /* link's observers, see link/observers.h */
 void hd_rqs_ended(struct hd_peer *peer, enum hd_status status);

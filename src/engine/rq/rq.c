@@ -29,15 +29,15 @@ void hd_rqs_fini(struct hd_node *node)
 
 /* ---- the object ---------------------------------------------------------------------------------------------------------------- */
 
-static uint32_t rq_source_number(void *node, uint32_t src, unsigned i)
+static uint32_t rq_source_next(void *node, uint32_t src, struct hd_source_walk *walk)
 {
-	return hd_source_number(node, src, i);
+	return hd_source_next(node, src, walk);
 }
 
 /* Its receives name sources, which may have several numbers. */
 static void rq_number(struct hd_rq *rq)
 {
-	const struct hd_match_numbers numbers = { rq_source_number, rq->node };
+	const struct hd_match_numbers numbers = { rq_source_next, rq->node };
 
 	for (int i = 0; i < 2; i++)
 		hd_match_number(&rq->match[i], &numbers);

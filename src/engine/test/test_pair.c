@@ -78,6 +78,17 @@ void side_keys(struct side *s, const uint64_t *keys, uint32_t count, enum hd_ep_
 	assert_int_equal(hd_ep_open(s->node, &attr, &s->ep), 0);
 }
 
+uint32_t side_number(const struct side *s, uint32_t src, unsigned i)
+{
+	struct hd_source_walk walk = { 0 };
+	uint32_t number;
+
+	do
+		number = hd_source_next(s->node, src, &walk);
+	while (number && i--);
+	return number;
+}
+
 bool side_poll(struct side *s)
 {
 	bool there;

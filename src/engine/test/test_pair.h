@@ -66,6 +66,9 @@ struct hd_mr *side_region(struct side *s, uint64_t key, void *at, size_t len, ui
 /* side_poll: the program of this side polls, as a front does it: has it a completion? It is taken. */
 bool side_poll(struct side *s);
 
+/* side_number: the i-th number of an endpoint that side s knows by this one, from 0 on; 0: it has no more. */
+uint32_t side_number(const struct side *s, uint32_t src, unsigned i);
+
 /* side_names: s->to is the other side from now on. */
 void side_names(struct side *s, struct side *other);
 

@@ -145,16 +145,13 @@ static uint32_t far_by_id(const struct hd_fi_av *av, uint32_t id)
 static uint32_t far_sender_index(struct hd_fi_av *av, uint32_t id)
 {
 	const struct hd_fi_domain *domain = hd_fi_av_whole(av)->domain;
+	struct hd_source_walk walk = { 0 };
 	uint32_t index, number;
 
 	hd_fi_av_follow(av);
 	index = far_by_id(av, id);
-	for (unsigned i = 0; index == HD_FI_NO_INDEX && domain; i++) {
-		number = hd_source_number(domain->node, id, i);
-		if (!number)
-			break;
+	while (index == HD_FI_NO_INDEX && domain && (number = hd_source_next(domain->node, id, &walk)))
 		index = far_by_id(av, number);
-	}
 	return index;
 }
 

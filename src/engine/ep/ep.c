@@ -230,10 +230,7 @@ static void tell_gone(struct hd_ep *ep, struct hd_peer *peer)
 /* Everything that is under way on the endpoint is forgotten, so that nothing calls back. */
 static void quiesce(struct hd_ep *ep, bool all)
 {
-	struct hd_link *link;
-
-	TAILQ_FOREACH(link, &hd_links(ep->node)->links, entry)
-		hd_stream_forget(link, ep, NULL);
+	hd_streams_forget(ep);
 	hd_seats_drop(ep);
 	hd_order_drop(ep);
 	hd_fence_abandon(ep);			 /* first: what ends now must not let it go */

@@ -16,6 +16,7 @@
 struct hd_conn;
 struct hd_arrived;
 struct hd_msg;
+struct hd_stream;
 struct hd_op;
 struct hd_poster;
 struct hd_qp;
@@ -106,6 +107,7 @@ struct hd_ep {
 	struct hd_transfer *framed; /* of those in order, the one whose frames leave */
 	/* qp's: posted when a write that waited for a receive has met one; NULL: nobody wants to know */
 	struct hd_deferred *owed;
+	LIST_HEAD(, hd_stream) streams; /* xfer's: what comes in for it, each over a link of its own */
 	/* xfer's, of long operations under way: those that its messages must not overtake (HD_EP_SAW, HD_EP_SAR), or others (HD_EP_RMA_WHOLE) */
 	uint32_t send_fences, rma_fences;
 	/* cm's */

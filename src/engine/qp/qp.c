@@ -145,7 +145,6 @@ static void transfers_end(struct hd_ep *ep)
 static void qp_flush(struct hd_qp *p)
 {
 	struct hd_ep *ep = p->ep;
-	struct hd_link *link;
 
 	if (p->life.state == HD_QP_ERR)
 		return;
@@ -160,8 +159,7 @@ static void qp_flush(struct hd_qp *p)
 		hd_sq_drop(p, HD_S_CANCELLED);
 	}
 	hd_qp_settle_end(p);
-	TAILQ_FOREACH(link, &hd_links(ep->node)->links, entry)
-		hd_stream_forget(link, ep, NULL);
+	hd_streams_forget(ep);
 	hd_holdoff_end(p, HD_S_CANCELLED); /* they came before those that are still coming in */
 	transfers_end(ep);
 	hd_xrc_target_home(p);

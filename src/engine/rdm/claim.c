@@ -43,7 +43,7 @@ static struct hd_wnode *claim_look(struct hd_ep *ep, const struct hd_recv_args *
 static void peek_discard(struct hd_msg *m)
 {
 	if (m->arriving)
-		hd_stream_forget(m->peer->link, NULL, m);
+		hd_stream_forget(m->peer->link, m);
 	hd_msg_discard(m, 0);
 }
 

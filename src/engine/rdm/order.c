@@ -75,7 +75,7 @@ void hd_order_hold(struct hd_ep *ep)
 static void fail(struct hd_recv *r, struct hd_msg *m, enum hd_status status)
 {
 	if (m->arriving)
-		hd_stream_forget(m->peer->link, NULL, m);
+		hd_stream_forget(m->peer->link, m);
 	hd_recv_fail(r, m, status);
 	hd_msg_discard(m, status);
 }

@@ -65,7 +65,7 @@ static int begin_posted(struct hd_link *link, struct hd_stream *s, struct hd_ep 
 	struct iovec part;
 
 	s->kind = &into_posted;
-	s->ep = ep;
+	hd_stream_for(s, ep);
 	hd_received_of(&s->posted.received, &s->pkt, src, s->len);
 	if (r->flags & HD_RECV_MULTI) {
 		s->posted.recv = NULL;
@@ -128,7 +128,7 @@ static int begin_waiting(struct hd_link *link, struct hd_stream *s, struct hd_ms
 		return hd_link_broken(link, "no memory for a message that comes in pieces, and has to wait");
 	s->kind = &into_waiting;
 	s->to = s->msg = msg;
-	s->ep = msg->ep;
+	hd_stream_for(s, msg->ep);
 	hd_sink_iovs(&link->sink, &(struct iovec){ msg->data, s->len }, 1, 0, s->len);
 	return 0;
 }

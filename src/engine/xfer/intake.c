@@ -127,7 +127,7 @@ bool hd_intake_stop(struct hd_transfer *t, bool wait)
 		return false;
 	}
 	if (!gets)
-		hd_stream_forget(t->pending.peer->link, NULL, t);
+		hd_stream_forget(t->pending.peer->link, t);
 	t->state = HD_TRANSFER_HERE;
 	return true;
 }

@@ -71,7 +71,7 @@ int hd_stream_data(struct hd_link *link, struct hd_stream *s, struct hd_transfer
 {
 	s->kind = &into_transfer;
 	s->to = s->transfer = t;
-	s->ep = t->ep;
+	hd_stream_for(s, t->ep);
 	hd_sink_iovs(&link->sink, t->iov, t->count, s->pkt.tag, s->len);
 	return 0;
 }
@@ -84,13 +84,27 @@ struct hd_stream *hd_stream_begin(struct hd_link *link, const struct hd_pkt *pkt
 
 	if (!s && !(s = link->stream = calloc(1, sizeof(*s))))
 		return NULL;
+	s->link = link;
 	s->kind = NULL;
-	s->ep = NULL;
 	s->to = NULL;
 	s->pkt = *pkt;
 	s->len = len;
 	s->units = 0;
 	return s;
+}
+
+void hd_stream_for(struct hd_stream *s, struct hd_ep *ep)
+{
+	s->ep = ep;
+	LIST_INSERT_HEAD(&ep->streams, s, of_ep);
+}
+
+static void leave_ep(struct hd_stream *s)
+{
+	if (!s->ep)
+		return;
+	LIST_REMOVE(s, of_ep);
+	s->ep = NULL;
 }
 
 int hd_stream_end(struct hd_link *link)
@@ -99,6 +113,7 @@ int hd_stream_end(struct hd_link *link)
 	const struct hd_stream_kind *kind = s->kind;
 
 	s->kind = NULL;
+	leave_ep(s);
 	return kind->end(link, s);
 }
 
@@ -108,24 +123,39 @@ void hd_stream_broken(struct hd_link *link, enum hd_status status)
 
 	if (!s)
 		return;
+	leave_ep(s);
 	if (s->kind && s->kind->broken)
 		s->kind->broken(link, s, status);
 	free(s);
 	link->stream = NULL;
 }
 
-void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const void *to)
+static void stream_forget(struct hd_stream *s)
+{
+	struct hd_sink *sink = &s->link->sink;
+
+	leave_ep(s);
+	if (s->kind->forget)
+		s->kind->forget(s->link, s);
+	s->kind = &drops;
+	s->to = NULL;
+	sink->discard += sink->room;
+	sink->room = 0;
+	sink->count = 0;
+}
+
+void hd_stream_forget(struct hd_link *link, const void *to)
 {
 	struct hd_stream *s = link->stream;
 
-	if (!s || !s->kind || ((!ep || s->ep != ep) && (!to || s->to != to)))
-		return;
-	if (s->kind->forget)
-		s->kind->forget(link, s);
-	s->kind = &drops;
-	s->ep = NULL;
-	s->to = NULL;
-	link->sink.discard += link->sink.room;
-	link->sink.room = 0;
-	link->sink.count = 0;
+	if (s && s->kind && s->to == to)
+		stream_forget(s);
+}
+
+void hd_streams_forget(struct hd_ep *ep)
+{
+	struct hd_stream *s;
+
+	while ((s = LIST_FIRST(&ep->streams)))
+		stream_forget(s);
 }

@@ -29,8 +29,10 @@ struct hd_stream_kind {
 
 struct hd_stream {
 	const struct hd_stream_kind *kind; /* NULL: nothing is coming in */
-	const struct hd_ep *ep;		   /* whom it is for; NULL: nobody, or it is not known yet */
-	const void *to;			   /* the transfer or message that the bytes go to, or NULL */
+	struct hd_ep *ep;	     /* whom it is for, hd_stream_for; NULL: nobody, or it is not known yet */
+	LIST_ENTRY(hd_stream) of_ep; /* hd_ep.streams */
+	struct hd_link *link;	     /* over which it comes */
+	const void *to;		     /* the transfer or message that the bytes go to, or NULL */
 	struct hd_pkt pkt;
 	size_t len;
 	uint32_t units; /* credit to give back at the end */
@@ -52,6 +54,9 @@ struct hd_stream {
 /* hd_stream_begin: a packet of len bytes comes in, which nobody has taken yet. NULL without memory. */
 struct hd_stream *hd_stream_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len);
 
+/* hd_stream_for: it is for this endpoint, until it has ended or is forgotten. */
+void hd_stream_for(struct hd_stream *s, struct hd_ep *ep);
+
 /* hd_stream_drop: nobody takes it: its bytes are thrown away, its sender is answered at the end. hd_stream_data: DATA, for a transfer. */
 int hd_stream_drop(struct hd_link *link, struct hd_stream *s);
 int hd_stream_data(struct hd_link *link, struct hd_stream *s, struct hd_transfer *t);
@@ -62,8 +67,9 @@ int hd_stream_end(struct hd_link *link);
 /* hd_stream_broken: the link went down. Frees the stream. */
 void hd_stream_broken(struct hd_link *link, enum hd_status status);
 
-/* hd_stream_forget: if it is for this endpoint, or goes to this transfer or message (the other NULL), the rest is thrown away. */
-void hd_stream_forget(struct hd_link *link, const struct hd_ep *ep, const void *to);
+/* hd_stream_forget: if what comes over the link goes to this transfer or message, the rest is thrown away. hd_streams_forget: of all that is for the endpoint. */
+void hd_stream_forget(struct hd_link *link, const void *to);
+void hd_streams_forget(struct hd_ep *ep);
 
 /* hd_sink_iovs: let the next `len` bytes go to the segments from offset on, and what they have no room for be thrown away. */
 void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);

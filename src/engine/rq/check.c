@@ -69,7 +69,7 @@ static void posted_check(const struct hd_match *m)
 {
 	size_t n = listed_check(m);
 	unsigned active = 0;
-	unsigned longer = 0U + !!m->listed + !!m->groups.of_source + !!m->numbers.number;
+	unsigned longer = 0U + !!m->listed + !!m->groups.of_source + !!m->numbers.next;
 
 	assert(m->active_count >= 1 && m->active_count <= HD_MATCH_CLASSES);
 	assert(m->longer == longer);
@@ -124,7 +124,7 @@ void hd_match_check(struct hd_match *m)
 	posted_check(m);
 	waiting_check(m);
 	if (m->waiting <= CHECKED_PAIRS && m->posted <= CHECKED_PAIRS && !m->groups.of_source &&
-	    !m->numbers.number)
+	    !m->numbers.next)
 		assert(!hd_match_each_posted(m, meets_waiting, m));
 }
 

@@ -6,6 +6,8 @@
  */
 #include "transport/loop/loop.h"
 
+#include "base/copy.h"
+#include "base/iov.h"
 #include "base/proc.h"
 
 #include <errno.h>
@@ -64,7 +66,6 @@ static int loop_sendv(struct hd_link *link, const struct hd_pkt *pkt, const stru
 {
 	struct loop_link *l = of(link);
 	struct packet *p;
-	size_t at = 0;
 
 	if (link->down)
 		return -ENOTCONN;
@@ -75,12 +76,9 @@ static int loop_sendv(struct hd_link *link, const struct hd_pkt *pkt, const stru
 		return -EAGAIN;
 	p->pkt = *pkt;
 	p->len = len;
-	for (int i = 0; i < count && at < len; i++) {
-		size_t n = iov[i].iov_len < len - at ? iov[i].iov_len : len - at;
-
-		if (n)
-			memcpy(p->payload + at, iov[i].iov_base, n);
-		at += n;
+	if (hd_iov_drain(iov, count, p->payload, len)) {
+		free(p);
+		return -EFAULT;
 	}
 	STAILQ_INSERT_TAIL(&l->queue, p, entry);
 	l->count++;
@@ -121,7 +119,28 @@ static uint32_t loop_granted(struct hd_link *link)
 	return of(link)->granted;
 }
 
-/* ---- fetching: plain copies, one after the other ---------------------------------------------------------------------------------- */
+/* ---- copies within the program's memory, which may be gone (base/guard.h) ------------------------------------------------------------ */
+
+/* As memmove(3), since the program may name the same bytes on both sides: 0 or -EFAULT. */
+static int loop_move(char *to, const char *from, size_t n)
+{
+	char between[4096];
+	bool backwards = (uintptr_t)to > (uintptr_t)from;
+
+	if ((backwards ? (uintptr_t)to - (uintptr_t)from : (uintptr_t)from - (uintptr_t)to) >= n)
+		return hd_copy(to, from, n);
+	for (size_t left = n, part; left; left -= part) {
+		size_t at;
+
+		part = left < sizeof(between) ? left : sizeof(between);
+		at = backwards ? left - part : n - left;
+		if (hd_copy(between, from + at, part) || hd_copy(to + at, between, part))
+			return -EFAULT;
+	}
+	return 0;
+}
+
+/* ---- fetching: one after the other --------------------------------------------------------------------------------------------------- */
 
 /* The offer is the address of the struct hd_offer: it comes back from ourselves, and lives until unoffer. */
 static size_t loop_offer(struct hd_link *link, struct hd_offer *o, void *blob)
@@ -164,7 +183,7 @@ static int loop_holder(struct hd_link *link, struct hd_holder *out)
 	return 0;
 }
 
-static void loop_copy(const struct hd_get *get, const struct hd_offer *o)
+static int loop_copy(const struct hd_get *get, const struct hd_offer *o)
 {
 	size_t left = get->len, in_at = 0, out_at = 0;
 	int in = 0, out = 0;
@@ -176,9 +195,9 @@ static void loop_copy(const struct hd_get *get, const struct hd_offer *o)
 			n = o->iov[in].iov_len - in_at;
 		if (n > get->iov[out].iov_len - out_at)
 			n = get->iov[out].iov_len - out_at;
-		if (n) /* the two may overlap: the program sends to its own buffer */
-			memmove((char *)get->iov[out].iov_base + out_at,
-				(const char *)o->iov[in].iov_base + in_at, n);
+		if (n && loop_move((char *)get->iov[out].iov_base + out_at,
+				   (const char *)o->iov[in].iov_base + in_at, n))
+			return -EFAULT; /* frames tell whose it is */
 		in_at += n;
 		out_at += n;
 		left -= n;
@@ -191,6 +210,7 @@ static void loop_copy(const struct hd_get *get, const struct hd_offer *o)
 			out_at = 0;
 		}
 	}
+	return 0;
 }
 
 static int gets_run(struct loop_link *l)
@@ -202,9 +222,7 @@ static int gets_run(struct loop_link *l)
 		struct hd_offer *o = (struct hd_offer *)(uintptr_t)p->priv[0];
 
 		TAILQ_REMOVE(&l->gets, p, entry);
-		if (o)
-			loop_copy(p, o);
-		p->done(p, o ? 0 : -ECANCELED);
+		p->done(p, o ? loop_copy(p, o) : -ECANCELED);
 		n++;
 	}
 	return n;
@@ -212,8 +230,8 @@ static int gets_run(struct loop_link *l)
 
 /* ---- reaching our own regions -------------------------------------------------------------------------------------------------------- */
 
-/* Between our segments, from byte `at` on, and n bytes at `far`; the program may name its own memory on both sides. */
-static void loop_direct_part(const struct hd_direct *r, uint64_t at, uint64_t n)
+/* Between our segments, from byte `at` on, and n bytes at `far`. 0 or -EFAULT. */
+static int loop_direct_part(const struct hd_direct *r, uint64_t at, uint64_t n)
 {
 	char *far = (char *)(uintptr_t)r->far + at;
 
@@ -227,11 +245,24 @@ static void loop_direct_part(const struct hd_direct *r, uint64_t at, uint64_t n)
 		}
 		part = v->iov_len - at < n ? v->iov_len - at : n;
 		near = (char *)v->iov_base + at;
-		memmove(r->out ? far : near, r->out ? near : far, part);
+		if (loop_move(r->out ? far : near, r->out ? near : far, part))
+			return -EFAULT;
 		far += part;
 		n -= part;
 		at = 0;
 	}
+	return 0;
+}
+
+/* Whose memory is not there? What is only read can be read once more. */
+static int64_t loop_blame(const struct hd_direct *r)
+{
+	if (!r->out)
+		return hd_guard_readable((const void *)(uintptr_t)r->far, r->len) ? -EFAULT : -EREMOTEIO;
+	for (int i = 0; i < r->count; i++)
+		if (!hd_guard_readable(r->near[i].iov_base, r->near[i].iov_len))
+			return -EFAULT;
+	return -EREMOTEIO;
 }
 
 static int64_t loop_direct(struct hd_link *link, const struct hd_direct *r)
@@ -243,10 +274,10 @@ static int64_t loop_direct(struct hd_link *link, const struct hd_direct *r)
 	if (!hd_direct_stands(link->page,
 			      r)) /* for good: whoever closes a region has the lock that we have */
 		return -ESTALE;
-	loop_direct_part(r, 0, r->len - tail);
+	if (loop_direct_part(r, 0, r->len - tail))
+		return loop_blame(r);
 	atomic_thread_fence(memory_order_release);
-	loop_direct_part(r, r->len - tail, tail);
-	return (int64_t)r->len;
+	return loop_direct_part(r, r->len - tail, tail) ? loop_blame(r) : (int64_t)r->len;
 }
 
 static int loop_fence(struct hd_link *link, uint32_t *token)

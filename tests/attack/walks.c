@@ -6,6 +6,7 @@
  */
 #include "attack/attack.h"
 #include "cpu.h"
+#include "engine/cm/ask.h"
 #include "engine/cm/conn.h"
 #include "engine/qp/qp.h"
 #include "engine/qp/respq.h"
@@ -260,6 +261,17 @@ static void closes_for_services(struct scene *sc)
 	hd_requests_gone(sc->peer, ENDED, 1);
 }
 
+/* Another one of the number of one that has asked much, which it was before. */
+static void closes_another_of_its_number(struct scene *sc)
+{
+	hd_requests_gone(sc->peer, ASKS, 2);
+}
+
+static void goes_for_questions(struct scene *sc)
+{
+	hd_asks_orphan(sc->peer);
+}
+
 /* It asks no longer, which it has not: another endpoint, and one that has asked much. */
 static void withdraw(struct scene *sc, uint32_t from)
 {
@@ -329,6 +341,8 @@ static const struct {
 	{ "a connection ends: what is under way", closes_a_connection },
 	{ "an endpoint is closed: what is queued", closes_for_senders },
 	{ "an endpoint is closed: who asks", closes_for_services },
+	{ "another of its number is closed: who asks", closes_another_of_its_number },
+	{ "a hang-up: questions", goes_for_questions },
 	{ "a request is taken back", takes_back },
 	{ "one of an endpoint's many requests is", takes_back_one_of_many },
 	{ "a read is taken back", reads_no_more },

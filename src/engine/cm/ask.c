@@ -12,6 +12,7 @@
  */
 #include "engine/cm/ask.h"
 #include "base/realm.h"
+#include "engine/cm/state.h"
 #include "engine/link/link.h"
 #include "engine/qp/qp.h"
 #include "engine/rdm/rdm.h"
@@ -128,6 +129,7 @@ struct hd_asked {
 /* What has been asked of an endpoint and not answered. */
 struct hd_asks {
 	struct hd_ep *ep;
+	LIST_ENTRY(hd_asks) entry; /* hd_conns.asks */
 	int (*asked)(void *owner, const struct hd_question *q);
 	struct hd_deferred deferred;
 	TAILQ_HEAD(, hd_asked) waiting;
@@ -211,6 +213,7 @@ int hd_asks_open(struct hd_ep *ep, int (*asked)(void *owner, const struct hd_que
 	asks->asked = asked;
 	asks->deferred.fn = ask_run;
 	TAILQ_INIT(&asks->waiting);
+	LIST_INSERT_HEAD(&hd_conns(ep->node)->asks, asks, entry);
 	ep->qp->asks = asks;
 	return 0;
 }
@@ -230,14 +233,10 @@ static void asks_forget(struct hd_asks *asks, const struct hd_peer *peer)
 
 void hd_asks_orphan(const struct hd_peer *peer)
 {
-	const struct hd_node *node = peer->node;
+	struct hd_asks *asks;
 
-	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++) {
-		const struct hd_ep *ep = hd_names(node)->eps[i];
-
-		if (ep && ep->qp && ep->qp->asks)
-			asks_forget(ep->qp->asks, peer);
-	}
+	LIST_FOREACH(asks, &hd_conns(peer->node)->asks, entry)
+		asks_forget(asks, peer);
 }
 
 void hd_asks_close(struct hd_ep *ep)
@@ -253,6 +252,7 @@ void hd_asks_close(struct hd_ep *ep)
 		free(a);
 	}
 	hd_deferred_drop(ep->node, &asks->deferred);
+	LIST_REMOVE(asks, entry);
 	free(asks);
 	ep->qp->asks = NULL;
 }

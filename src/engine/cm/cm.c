@@ -91,15 +91,17 @@ void hd_requests_orphan(struct hd_peer *peer)
 	hd_asks_orphan(peer);
 }
 
+static uint64_t asked_key(uint32_t index, uint16_t gen)
+{
+	return (uint64_t)index << 16 | gen;
+}
+
 void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
-	struct hd_of_peer *of, *next;
+	struct hd_request *r;
 
-	for (of = hd_of_peer_first(peer, HD_OF_PEER_ASKED, index); of; of = next) {
-		next = LIST_NEXT(of, entry);
-		if (request_in(of)->from.gen == gen)
-			orphan(request_in(of));
-	}
+	while ((r = request_in(hd_of_peer_first(peer, HD_OF_PEER_ASKED, asked_key(index, gen)))))
+		orphan(r);
 }
 
 /* Each call has a number of its own, so there is one such; of a caller who gives two the same, the later one. */
@@ -134,12 +136,13 @@ static void name_caller(const struct hd_link *link, const struct hd_announce *fr
 	hd_sockaddr_set_scope((void *)out, link->peer->link_scope);
 }
 
-static int request_findable(struct hd_request *r, struct hd_peer *peer, uint32_t index, uint32_t op)
+static int request_findable(struct hd_request *r, struct hd_peer *peer, const struct hd_announce *from,
+			    uint32_t op)
 {
-	int rc = hd_of_peer_enter(peer, HD_OF_PEER_ASKED, index, &r->of_peer);
+	int rc = hd_of_peer_enter(peer, HD_OF_PEER_ASKED, asked_key(from->index, from->gen), &r->of_peer);
 
 	if (!rc)
-		rc = hd_of_peer_enter(peer, HD_OF_PEER_CALL, call_key(index, op), &r->of_call);
+		rc = hd_of_peer_enter(peer, HD_OF_PEER_CALL, call_key(from->index, op), &r->of_call);
 	if (rc)
 		request_unfind(r);
 	return rc;
@@ -156,7 +159,7 @@ static struct hd_request *request_make(struct hd_service *s, struct hd_link *lin
 	r = calloc(1, sizeof(*r));
 	if (r)
 		r->service = s;
-	if (!r || request_findable(r, link->peer, body->from.index, pkt->op) < 0) {
+	if (!r || request_findable(r, link->peer, &body->from, pkt->op) < 0) {
 		hd_budget_unkeep(share->budget, REQUEST_UNITS);
 		free(r);
 		return NULL;

@@ -23,6 +23,7 @@ struct hd_conns {
 	struct hd_withdrawn withdrawn[HD_WITHDRAWN]; /* the last ones; decline.c, as what follows */
 	uint32_t next_withdrawn;
 	LIST_HEAD(, hd_decline) declines;
+	LIST_HEAD(, hd_asks) asks; /* of all endpoints that answer questions: ask.c */
 };
 
 /* hd_conns: of this node. */

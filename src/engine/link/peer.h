@@ -80,7 +80,7 @@ enum hd_stall {
 
 /* What rooms above keep of a peer and find again by a key: of_peer.h. */
 enum hd_of_peer_kind {
-	HD_OF_PEER_ASKED, /* cm's: struct hd_request, by the caller's endpoint */
+	HD_OF_PEER_ASKED, /* cm's: struct hd_request, by the caller's endpoint and its generation */
 	HD_OF_PEER_CALL,  /* the same, by that and the number of the call */
 	HD_OF_PEER_HELD,  /* qp's: struct hd_queued, by the sender's endpoint */
 	HD_OF_PEER_READ,  /* rma's: a read that is served, by its initiator's number for it */

@@ -13,6 +13,7 @@
 enum hd_realm {
 	HD_REALM_FAR,  /* another host's, or another network namespace's */
 	HD_REALM_HERE, /* this host's; the kernel does not say which user's */
+	HD_REALM_GONE, /* of a socket: nobody's any more */
 	HD_REALM_USER, /* and from here on: of the user with this number less HD_REALM_USER */
 };
 

@@ -145,10 +145,13 @@ void attack_greet(struct wire *w, struct side *s, unsigned uid, const struct hd_
 
 int attack_listen(unsigned uid, struct sockaddr_storage *name)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const uint32_t at = hosts.from < 0 ? INADDR_LOOPBACK : 0x0a4d0002u | (uint32_t)(hosts.from + 1) << 8;
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(at) };
+	bool far = hosts.from >= 0;
 	socklen_t len = sizeof(in);
 	int fd;
 
+	assert_true(!far || enter(hosts.there[hosts.from]));
 	assert_true(attack_as(uid));
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	assert_true(attack_as(0));
@@ -156,6 +159,7 @@ int attack_listen(unsigned uid, struct sockaddr_storage *name)
 	assert_int_equal(bind(fd, (struct sockaddr *)&in, len), 0);
 	assert_int_equal(listen(fd, 8), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+	assert_true(!far || enter(hosts.here));
 	memset(name, 0, sizeof(*name));
 	memcpy(name, &in, sizeof(in));
 	return fd;

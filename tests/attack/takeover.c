@@ -2,7 +2,11 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Another user of the host wants what A sends to B: by B's name, by B's id, or by the advert of a third. */
 #include "attack/attack.h"
+#include "base/realm.h"
+#include "engine/cm/conn.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,6 +42,28 @@ static int teardown(void **state)
 	side_close(&s->a);
 	side_close(&s->b);
 	free(s->w);
+	return 0;
+}
+
+static bool hosts_are_there;
+
+/* A and B are on one host, and there are others. */
+static int setup_hosts(void **state)
+{
+	hosts_are_there = attack_hosts_open();
+	if (hosts_are_there) {
+		setenv("HEDDLE_ADDR", ATTACK_ADDR, 1);
+		setenv("HEDDLE_ALLOW", "10.77.0.0/16", 1);
+	}
+	return setup(state);
+}
+
+static int teardown_hosts(void **state)
+{
+	teardown(state);
+	attack_hosts_close();
+	unsetenv("HEDDLE_ADDR");
+	unsetenv("HEDDLE_ALLOW");
 	return 0;
 }
 
@@ -137,10 +163,91 @@ static void an_id_does_not_keep_its_owner_out(void **state)
 	s->b.to = turned.a.to;
 }
 
-/* A stranger whom A calls passes B's advert on, as if it were his: what A has to say is not for B. */
-static void an_advert_that_is_anothers(void **state)
+/* All that was said is in the other end's socket, and the kernel forgets whose this one was. */
+static void hang_up_behind_it(struct wire *w)
 {
+	struct tcp_info info = { 0 };
+	socklen_t size = sizeof(info);
+	uint64_t end = hd_now_ns() + PATIENCE;
+
+	assert_int_equal(shutdown(w->fd, SHUT_WR), 0);
+	while (info.tcpi_state != TCP_FIN_WAIT2) {
+		assert_int_equal(getsockopt(w->fd, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+		assert_true(hd_now_ns() < end);
+	}
+	wire_hang_up(w);
+}
+
+/* Of a socket that its process has closed the kernel says that it is root's, as we are: what it has said is nobody's. */
+static void a_name_of_who_has_hung_up(void **state)
+{
+	const struct hd_pkt hello = { .kind = HD_PKT_HELLO }, use = { .kind = HD_PKT_USE };
 	struct scene *s = *state;
+	struct hd_hello h;
+	struct hd_pkt pkt;
+	char in[8];
+
+	attack_needs_root();
+	assert_int_equal(hd_dest_get(s->a.node, (struct sockaddr *)&s->b_name, &s->a.to), 0);
+	side_post(&s->a, in, sizeof(in), 1, 0, NULL, in);
+	attack_dial(s->w, &s->a, STRANGER);
+	s->w->node = s->b.node; /* A does not listen yet */
+	wire_hello(s->w, &h);
+	wire_say(s->w, &hello, &h, sizeof(h));
+	wire_say(s->w, &use, NULL, 0);
+	attack_announce(s->w, 3, &s->b_name);
+	s->w->answer.op = s->a.ep->gen;
+	s->w->answer.imm = s->a.ep->index;
+	pkt = wire_eager(s->w, 1, 0);
+	pkt.src = 3;
+	wire_say(s->w, &pkt, "from B?", sizeof(in));
+	hang_up_behind_it(s->w);
+	attack_poll(s->all, 1, 20);
+	assert_null(hd_cq_peek(s->a.cq));
+	b_gets_it(s);
+}
+
+static uint32_t answered(const struct scene *s)
+{
+	return hd_events(s->a.node)->answered;
+}
+
+/* A has accepted a call of B's, and waits for him: who calls himself as B does ends that neither by a word nor by going. */
+static void a_call_that_is_anothers(void **state)
+{
+	const struct hd_ep_attr attr = { .type = HD_EP_MSG };
+	struct hd_pkt leave = { .kind = HD_PKT_LEAVE, .src = 5 };
+	const struct hd_pkt gone = { .kind = HD_PKT_GONE, .src = 5, .gen = 1 };
+	struct scene *s = *state;
+	struct hd_request r = { .node = *hd_node_id(s->b.node),
+				.realm = hd_realm_own(),
+				.from = { .index = 5, .gen = 1 } };
+	struct hd_accept answer;
+	struct hd_ep *ep;
+
+	attack_needs_root();
+	assert_int_equal(hd_ep_open(s->a.node, &attr, &ep), 0);
+	assert_int_equal(hd_conn_expect(ep, &r, &answer), 0);
+	attack_greet(s->w, &s->a, STRANGER, hd_node_id(s->b.node));
+	leave.dst = ep->index;
+	leave.gen = ep->gen;
+	wire_say(s->w, &leave, NULL, 0);
+	wire_settle(s->w);
+	assert_int_equal(answered(s), 1);
+	wire_say(s->w, &gone, NULL, 0);
+	wire_settle(s->w);
+	assert_int_equal(answered(s), 1);
+	wire_hang_up(s->w);
+	until_alone(&s->a);
+	assert_int_equal(answered(s), 1);
+	hd_ep_close(ep);
+}
+
+/*
+ * A stranger whom A calls passes B's advert on, as if it were his, or calls himself as B does as well: what A has to say is not for B.
+ */
+static void passes_on(struct scene *s, unsigned uid, bool as_b)
+{
 	const struct hd_pkt hello = { .kind = HD_PKT_HELLO, .op = 1, .imm = 0 };
 	struct sockaddr_storage own;
 	struct hd_hello b, mine;
@@ -152,17 +259,19 @@ static void an_advert_that_is_anothers(void **state)
 	/* B has told its advert to the stranger, and A is greeting B at this moment */
 	wire_greet(through, &s->b);
 	b = through->theirs;
-	fd = attack_listen(0, &own);
+	fd = attack_listen(uid, &own);
 	side_post(&s->b, in, sizeof(in), 0, UINT64_MAX, NULL, in);
 	assert_int_equal(hd_dest_get(s->a.node, (struct sockaddr *)&own, &dest), 0);
 	assert_int_equal(hd_send(s->a.ep, dest, "for the stranger", 17, 1, 0, NULL,
 				 HD_SEND_TAGGED | HD_SEND_INJECT),
 			 0);
-	attack_accept(s->w, fd, 0, s->a.node);
+	attack_accept(s->w, fd, uid, s->a.node);
 	wire_hear_kind(s->w, HD_PKT_HELLO);
 	memcpy(&mine, s->w->payload, sizeof(mine));
 	assert_int_equal(hd_dest_get(s->a.node, (struct sockaddr *)&s->b_name, &s->a.to), 0);
 	assert_int_equal(hd_dest_connect(s->a.to), 0);
+	if (as_b)
+		s->w->id = b.id;
 	wire_hello(s->w, &mine);
 	memcpy(mine.advert, b.advert, sizeof(mine.advert));
 	mine.advert_len = b.advert_len;
@@ -180,6 +289,28 @@ static void an_advert_that_is_anothers(void **state)
 	free(through);
 }
 
+static void an_advert_that_is_anothers(void **state)
+{
+	passes_on(*state, 0, false);
+}
+
+static void an_advert_and_an_id_that_are_anothers(void **state)
+{
+	attack_needs_root();
+	passes_on(*state, STRANGER, true);
+}
+
+/* He is on another host, which B has answered as any. */
+static void an_advert_of_this_host_from_another(void **state)
+{
+	if (!hosts_are_there) {
+		print_message("run as root, where network namespaces can be made and ip(8) is there\n");
+		skip();
+	}
+	attack_from(0);
+	passes_on(*state, 0, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,7 +319,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ones_own_name_is_believed, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_id_that_is_anothers, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_id_does_not_keep_its_owner_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_name_of_who_has_hung_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_call_that_is_anothers, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_advert_that_is_anothers, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_advert_and_an_id_that_are_anothers, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_advert_of_this_host_from_another, setup_hosts,
+						teardown_hosts),
 	};
 
 	return cmocka_run_group_tests_name("takeover", tests, NULL, NULL);

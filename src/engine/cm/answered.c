@@ -12,9 +12,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Of one node. */
+/* Of one node: by whose it is as well, since others may call themselves the same. */
 struct hd_callers {
-	struct hd_node_id id;
+	struct hd_peer_key id;
 	struct hd_caller *eps;
 	UT_hash_handle hh; /* hd_conns.callers */
 };
@@ -32,7 +32,7 @@ static uint64_t caller_key(const struct hd_announce *ep)
 	return (uint64_t)ep->gen << 32 | ep->index;
 }
 
-static struct hd_callers *callers_of(struct hd_node *node, const struct hd_node_id *id)
+static struct hd_callers *callers_of(struct hd_node *node, const struct hd_peer_key *id)
 {
 	unsigned hash = hd_links_hash(node, id, sizeof(*id));
 	struct hd_callers *of;
@@ -51,7 +51,7 @@ static struct hd_caller *caller_of(struct hd_node *node, struct hd_callers *of, 
 	return caller;
 }
 
-static struct hd_callers *callers_make(struct hd_node *node, const struct hd_node_id *id)
+static struct hd_callers *callers_make(struct hd_node *node, const struct hd_peer_key *id)
 {
 	struct hd_callers *of = calloc(1, sizeof(*of));
 	unsigned hash = hd_links_hash(node, id, sizeof(*id));
@@ -95,11 +95,12 @@ static void callers_settle(struct hd_node *node, struct hd_callers *of)
 int hd_conn_await(struct hd_conn *c)
 {
 	struct hd_node *node = c->ep->node;
-	struct hd_callers *of = callers_of(node, &c->node);
+	const struct hd_peer_key id = { c->node, c->realm };
+	struct hd_callers *of = callers_of(node, &id);
 	struct hd_caller *caller;
 
 	if (!of)
-		of = callers_make(node, &c->node);
+		of = callers_make(node, &id);
 	if (!of)
 		return -ENOMEM;
 	caller = caller_of(node, of, &c->other);
@@ -134,7 +135,8 @@ void hd_conn_unawait(struct hd_conn *c)
 /* One of those that wait for this endpoint, or for any of this node. */
 static struct hd_conn *awaiting_one(struct hd_peer *peer, const struct hd_announce *gone)
 {
-	struct hd_callers *of = callers_of(peer->node, &peer->id);
+	const struct hd_peer_key id = { peer->id, peer->realm };
+	struct hd_callers *of = callers_of(peer->node, &id);
 	struct hd_caller *caller = of && gone ? caller_of(peer->node, of, gone) : of ? of->eps : NULL;
 
 	return caller ? LIST_FIRST(&caller->conns) : NULL;

@@ -167,6 +167,7 @@ static struct hd_request *request_make(struct hd_service *s, struct hd_link *lin
 	r->peer = link->peer;
 	r->share = hd_share_leave(share);
 	r->node = link->peer->id;
+	r->realm = link->peer->realm;
 	r->from = body->from;
 	r->op = pkt->op;
 	name_caller(link, &body->from, &r->name);

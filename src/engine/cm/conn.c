@@ -249,6 +249,7 @@ int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd
 	if (getrandom(&c->token, sizeof(c->token), 0) != sizeof(c->token))
 		return -EIO;
 	c->node = request->node;
+	c->realm = request->realm;
 	c->other = request->from;
 	c->at = request->name;
 	if (hd_conn_await(c) < 0)
@@ -277,6 +278,12 @@ struct hd_conn *hd_conn_named(struct hd_link *link, const struct hd_pkt *pkt)
 static bool conn_is_of(const struct hd_conn *c, const struct hd_peer *peer)
 {
 	return !memcmp(&peer->id, &c->node, sizeof(c->node));
+}
+
+/* Without the token, whoever calls himself as the caller does might say so. */
+static bool conn_is_callers(const struct hd_conn *c, const struct hd_peer *peer)
+{
+	return conn_is_of(c, peer) && peer->realm == c->realm;
 }
 
 int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
@@ -336,7 +343,8 @@ int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *pay
 	if (!hd_private_take(&why, pkt->imm, payload, len))
 		return hd_link_broken(link, "malformed end of a connection");
 	hd_request_withdrawn(link->peer, pkt->src, pkt->op);
-	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index && conn_is_of(c, link->peer)) {
+	if (c && c->state == HD_CONN_ANSWERED && pkt->src == c->other.index &&
+	    conn_is_callers(c, link->peer)) {
 		c->heard = true;
 		hd_conn_fail(c, ECONNREFUSED, &why); /* accepted, but the caller does not confirm */
 	}

@@ -65,6 +65,7 @@ struct hd_conn {
 	bool presumed;		       /* acceptor: HD_EV_UP has come before READY */
 	uint64_t token;		       /* of the acceptor */
 	struct hd_node_id node;	       /* of the other end */
+	uint64_t realm;		       /* acceptor: whose that is */
 	struct hd_announce other;      /* the other end: index and generation; in HD_CONN_ASKED the service */
 	struct hd_caller *caller;      /* acceptor: HD_CONN_ANSWERED: `other` of `node`: answered.c */
 	LIST_ENTRY(hd_conn) by_caller; /* of that */
@@ -107,6 +108,7 @@ struct hd_request {
 	struct hd_of_peer of_peer, of_call; /* HD_OF_PEER_ASKED and HD_OF_PEER_CALL, while `peer` */
 	struct hd_evq_entry *unread;	    /* its event, with the lock of service->evq */
 	struct hd_node_id node;
+	uint64_t realm; /* of the caller: base/realm.h */
 	struct hd_announce from;
 	uint32_t op;
 	struct sockaddr_storage name; /* of the caller */

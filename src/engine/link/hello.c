@@ -252,13 +252,22 @@ static void without(struct hd_peer *peer, int err)
 		hd_link_down(peer->shaking, -EHOSTUNREACH, NULL);
 }
 
+/*
+ * Other transports are for processes of one user on one host: what another user or host tells of one leads to somebody else, who has told it to him.
+ * Who has our key is believed.
+ */
+static bool may_advertise(const struct hd_peer *peer)
+{
+	return peer->is_sealed || peer->realm == HD_REALM_HERE || peer->realm == hd_realm_own();
+}
+
 /* Our first link to this peer works: look for a better one, or take it. */
 static void choose_transport(struct hd_peer *peer, const struct hd_hello *h)
 {
 	struct hd_node *node = peer->node;
 	struct hd_link *link = NULL;
 	struct hd_advert advert;
-	struct hd_port *port = hd_advert_find(node, h, &advert);
+	struct hd_port *port = may_advertise(peer) ? hd_advert_find(node, h, &advert) : NULL;
 	int rc = port ? port->transport->connect(port, advert.at, advert.len, &h->id, &link) : -EOPNOTSUPP;
 
 	if (rc == 0) {
@@ -327,7 +336,8 @@ static int answered_by_self(struct hd_link *link, struct hd_dest *dest, const st
 	struct hd_peer *self = hd_peer_self(link->node);
 
 	if (link->is_sealed &&
-	    !link->is_local) /* by somebody between us and whom we called, who has not our key: RFC 9257, 4.1 */
+	    !is_own_name(
+		    link)) /* by somebody between us and whom we called, who has not our key: RFC 9257, 4.1 */
 		return greeting_fail(
 			link, -EACCES,
 			"what we said to another came back to us: somebody redirects connections");
@@ -552,6 +562,9 @@ int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void 
 		return hd_link_broken(link, fault);
 	s->greeted = true;
 	link->realm = link->ops->realm ? link->ops->realm(link) : HD_REALM_FAR;
+	/* he may have been anybody, and hears no answer; who refuses us hangs up at once */
+	if (link->realm == HD_REALM_GONE && !(s->initiator && pkt->flags & HD_HELLO_F_REFUSED))
+		return greeting_fail(link, -ECONNRESET, "the other end has hung up");
 	return s->initiator ? caller_hello(link, pkt, &h) : called_hello(link, pkt, &h);
 }
 

@@ -3,7 +3,7 @@
 /*
  * Whose socket is at the other end of a connection within this host, or listens at an address of it: the kernel tells everybody, by
  * sock_diag(7), and where a container refuses that, or the kernel lacks it, by /proc/net/tcp. A socket that nobody has accepted yet has no owner and is told to be
- * root's, so this is asked when the other end has said something.
+ * root's, so this is asked when the other end has said something. So is one that its process has closed, though what it has said still comes: it is nobody's.
  */
 #include "base/proc.h"
 #include "base/socket.h"
@@ -65,7 +65,7 @@ static void diag_fill(struct diag_request *r, const struct asked *a)
 /* What the kernel says of a socket. */
 struct owner {
 	uid_t uid;
-	uint32_t inode; /* 0: nobody has accepted it yet */
+	uint32_t inode; /* 0: nobody has accepted it yet, or has it any more */
 };
 
 /* 0, -ENOENT: there is none, or another negative errno: the kernel does not tell. */
@@ -194,7 +194,9 @@ static uint64_t realm_of(struct asked *a)
 {
 	struct owner owner;
 
-	return owner_in_both(a, &owner) ? HD_REALM_HERE : hd_realm_of_user(owner.uid);
+	if (owner_in_both(a, &owner))
+		return HD_REALM_HERE;
+	return !owner.inode && !owner.uid ? HD_REALM_GONE : hd_realm_of_user(owner.uid);
 }
 
 /* The socket at the other end of this one. */

@@ -331,6 +331,20 @@ static void lead_to(struct hd_dest *dest, struct hd_peer *peer, const struct hd_
 
 /* ---- HELLO at the caller --------------------------------------------------------------------------------------------------------------- */
 
+/* A port of ours, at an address of this host: whoever calls that may well mean us. */
+static bool is_own_name(const struct hd_link *link)
+{
+	const struct hd_bound_port *bound;
+	struct hd_name_key key;
+
+	if (!link->is_local || !hd_addr_key((void *)&link->where, &key))
+		return false;
+	LIST_FOREACH(bound, &hd_names(link->node)->bound_ports, entry)
+		if (bound->port == (uint16_t)key.port)
+			return true;
+	return false;
+}
+
 static int answered_by_self(struct hd_link *link, struct hd_dest *dest, const struct hd_pkt *pkt)
 {
 	struct hd_peer *self = hd_peer_self(link->node);

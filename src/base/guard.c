@@ -200,6 +200,34 @@ bool hd_guard_is_ours(int sig)
 	       now.sa_sigaction == hd_guard_entry;
 }
 
+#ifdef HD_GUARD_ASAN
+
+bool hd_guard_asks(void)
+{
+	return false;
+}
+
+#else
+
+/* One that came after ours is asked as well, as for an access of the program's. */
+bool hd_guard_asks(void)
+{
+	struct sigaction now;
+	bool is_ours, asks;
+
+	if (sigaction(SIGSEGV, NULL, &now) < 0)
+		return false;
+	is_ours = now.sa_flags & SA_SIGINFO && now.sa_sigaction == hd_guard_entry;
+	asks = now.sa_flags & SA_SIGINFO || (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN);
+	hd_lock_take(&guard_lock);
+	if (is_ours)
+		asks = has_programs[0];
+	hd_lock_give(&guard_lock);
+	return asks;
+}
+
+#endif
+
 #else
 
 void hd_guard_open(void)
@@ -207,6 +235,11 @@ void hd_guard_open(void)
 }
 
 bool hd_guard_is_ours(int sig)
+{
+	return false;
+}
+
+bool hd_guard_asks(void)
 {
 	return false;
 }

@@ -47,6 +47,9 @@
  */
 void hd_guard_open(void);
 
+/* hd_guard_asks: has the program a handler of its own, which may open what is protected? A sanitizer's is none. By a system call; any thread. */
+bool hd_guard_asks(void);
+
 /* hd_guard_is_ours: is our handler what this signal has? For tests. */
 bool hd_guard_is_ours(int sig);
 

@@ -53,7 +53,9 @@ struct hd_node_page {
 	char program[32]; /* /proc/self/comm */
 	/* For who may read the process's memory (engine/api/view.h): where the node is, and which build it is of. */
 	uint64_t node_addr, node_layout;
-	uint64_t reserved[3];
+	/* Not 0: this program handles faults, and may open memory that is protected. The owner's, relaxed: read when a copy from or to it has failed. */
+	_Atomic uint32_t handles_faults;
+	uint32_t reserved[5];
 	/*
 	 * Odd while somebody of this node sleeps or is about to, and must be woken through the eventfd; counts up. Stored by the
 	 * owner under its node's lock; read by senders after they have published a message. The order between the two is made

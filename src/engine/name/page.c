@@ -3,6 +3,7 @@
 /* The page that a node shows to its peers and to `heddle info`; see node_page.h. */
 #include "base/advice.h"
 #include "base/clock.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/memfd.h"
 #include "engine/name/name.h"
@@ -236,6 +237,7 @@ void hd_page_mr_show(struct hd_node *node, int place, const struct hd_page_mr *w
 	atomic_thread_fence(memory_order_release);
 	memcpy((char *)row + sizeof(row->state), (const char *)what + sizeof(what->state),
 	       sizeof(*row) - sizeof(row->state));
+	atomic_store_explicit(&hd_core(node)->page->handles_faults, hd_guard_asks(), memory_order_relaxed);
 	/* release: whoever sees the row valid sees it whole */
 	atomic_store_explicit(&row->state, state + 1, memory_order_release);
 }

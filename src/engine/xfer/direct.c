@@ -13,6 +13,7 @@
  * hd_link_ops.fence, drawn when the operation is posted. What goes by packets waits for those of its endpoint that are under way here.
  */
 #include "engine/xfer/direct.h"
+#include "base/guard.h"
 #include "engine/link/link.h"
 #include "engine/name/name.h"
 #include "engine/xfer/op.h"
@@ -359,6 +360,16 @@ static int go_by_packet(struct hd_op *op)
 
 /* ---- progress ----------------------------------------------------------------------------------------------------------- */
 
+/* Where memory is protected by a program that handles faults, the copies of packets ask it to open that, as an access of its own does. */
+static bool may_be_opened(const struct hd_op *op, int64_t failed)
+{
+	const struct hd_node_page *page = op->dest->peer->link->page;
+
+	if (failed == -EFAULT)
+		return hd_guard_asks();
+	return page && atomic_load_explicit(&page->handles_faults, memory_order_relaxed);
+}
+
 enum step {
 	STEP_WAITS, /* nothing could be done */
 	STEP_MORE,  /* a slice is done */
@@ -404,7 +415,7 @@ static enum step direct_step(struct hd_op *op, struct hd_peer *peer)
 		return STEP_MORE;
 	if (n == -EAGAIN || n == -ENOTCONN)
 		return STEP_WAITS;
-	if (n != -EFAULT && n != -EREMOTEIO)
+	if ((n != -EFAULT && n != -EREMOTEIO) || may_be_opened(op, n))
 		return STEP_PACKET;
 	hd_op_done(op, n == -EFAULT ? HD_S_PROTECTION : HD_S_ACCESS);
 	return STEP_ENDED;
@@ -465,6 +476,8 @@ static int direct_begin(struct hd_op *op)
 	if (at == -ESTALE)
 		return -EOPNOTSUPP;
 	if (at == -EFAULT || at == -EREMOTEIO) {
+		if (may_be_opened(op, at))
+			return -EOPNOTSUPP;
 		hd_op_done(op, at == -EFAULT ? HD_S_PROTECTION : HD_S_ACCESS);
 		return 0;
 	}

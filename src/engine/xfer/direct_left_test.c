@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* One-sided operations that the initiator cannot do, or not to the end: what it leaves to the target, and what is an error. */
+#include "base/guard.h"
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
 #include "engine/name/name.h"
@@ -10,6 +11,7 @@
 #include "transport/vm_seam.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -184,9 +186,12 @@ static void missing_memory_is_an_error_of_its_own(void **state)
 {
 	unsigned char *hole = mmap(NULL, BIG, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
 		      *mine = malloc(BIG);
+	const struct sigaction none = { .sa_handler = SIG_DFL };
 	struct hd_mr *good, *bad;
+	struct sigaction was;
 	struct pair p;
 
+	sigaction(SIGSEGV, &none, &was); /* cmocka's, which might open it */
 	direct_open(&p, 0);
 	bad = direct_region(&p.b, KEY, hole, BIG, 0);
 	for (int op = HD_RMA_WRITE; op <= HD_RMA_READ; op++) {
@@ -206,8 +211,65 @@ static void missing_memory_is_an_error_of_its_own(void **state)
 	assert_int_equal(hd_ep_inspect(p.a.ep).outstanding, 0);
 	assert_int_equal(hd_mr_close(good), 0);
 	direct_close(&p);
+	sigaction(SIGSEGV, &was, NULL);
 	munmap(hole, BIG);
 	free(mine);
+}
+
+/* ---- memory that the program opens itself ----------------------------------------------------------------------------------------------- */
+
+static unsigned char *barrier;
+static volatile sig_atomic_t barrier_hits;
+
+/* As a write barrier of the program's: mprotect(2) is not said to be safe here, and those who do so rely on it. */
+static void barrier_opens(int sig, siginfo_t *info, void *context)
+{
+	barrier_hits++;
+	if (info->si_code != SEGV_ACCERR || mprotect(barrier, BIG, PROT_READ | PROT_WRITE) < 0)
+		_exit(1);
+}
+
+/* An operation with a barrier at the target (a write), or at who asks (a read): the program's handler is called, and it goes well. */
+static void over_a_barrier(enum hd_rma_op op, size_t len)
+{
+	unsigned char *other = malloc(BIG);
+	bool far = op == HD_RMA_WRITE;
+	struct hd_mr *mr;
+	struct pair p;
+
+	direct_open(&p, 0);
+	memset(other, 0x5a, BIG);
+	mr = direct_region(&p.b, KEY, far ? barrier : other, BIG, 0);
+	assert_int_equal(mprotect(barrier, BIG, PROT_READ), 0);
+	barrier_hits = 0;
+	assert_int_equal(direct_post(&p, op, far ? other : barrier, len, 0, DONE), 0);
+	assert_int_equal(pair_next(&p, &p.a).err, 0);
+	assert_true(barrier_hits > 0);
+	assert_memory_equal(barrier, other, len);
+	memset(barrier, 0, BIG);
+	assert_int_equal(hd_mr_close(mr), 0);
+	direct_close(&p);
+	free(other);
+}
+
+static void who_handles_faults_is_asked(void **state)
+{
+	const struct sigaction own = { .sa_sigaction = barrier_opens, .sa_flags = SA_SIGINFO };
+	static const size_t lens[] = { 8, 5000, 70000, BIG };
+	struct sigaction was;
+	bool asks;
+
+	barrier = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_int_equal(sigaction(SIGSEGV, &own, &was), 0);
+	asks = hd_guard_asks();
+	for (size_t i = 0; asks && i < sizeof(lens) / sizeof(lens[0]); i++) {
+		over_a_barrier(HD_RMA_WRITE, lens[i]);
+		over_a_barrier(HD_RMA_READ, lens[i]);
+	}
+	assert_int_equal(sigaction(SIGSEGV, &was, NULL), 0);
+	munmap(barrier, BIG);
+	if (!asks)
+		skip(); /* it is a sanitizer that handles faults */
 }
 
 /* ---- pages that lie -------------------------------------------------------------------------------------------------------------------- */
@@ -291,6 +353,7 @@ int main(void)
 		cmocka_unit_test(a_full_table_costs_no_region),
 		cmocka_unit_test(the_rest_goes_by_packet_when_a_right_is_lost),
 		cmocka_unit_test(missing_memory_is_an_error_of_its_own),
+		cmocka_unit_test(who_handles_faults_is_asked),
 		cmocka_unit_test(lies_harm_nobody_but_the_liar),
 		cmocka_unit_test(an_endpoint_that_is_not_there),
 	};

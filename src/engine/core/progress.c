@@ -5,12 +5,12 @@
  * arming: after hd_sleep_arm whatever happens makes the node's epoll set readable.
  */
 #include "base/clock.h"
+#include "base/epoll.h"
 #include "base/log.h"
 #include "engine/core/core.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ static int watch_ctl(struct hd_node *node, int op, struct hd_watch *w)
 
 	if (hd_core(node)->gate.dead) /* the set is shared with the parent: hands off */
 		return 0;
-	return epoll_ctl(hd_core(node)->epoll_fd, op, w->fd, &ev) < 0 ? -errno : 0;
+	return hd_epoll_ctl(hd_core(node)->epoll_fd, op, w->fd, &ev) < 0 ? -errno : 0;
 }
 
 int hd_watch_add(struct hd_node *node, struct hd_watch *watch)
@@ -56,7 +56,7 @@ static int watches_run(struct hd_node *node)
 {
 	struct hd_watch *batch[HD_EVENTS];
 	struct epoll_event ev[HD_EVENTS];
-	int n = epoll_wait(hd_core(node)->epoll_fd, ev, HD_EVENTS, 0), ran = 0;
+	int n = hd_epoll_look(hd_core(node)->epoll_fd, ev, HD_EVENTS), ran = 0;
 
 	if (n <= 0)
 		return 0;
@@ -458,7 +458,7 @@ int hd_core_open(struct hd_node *node)
 
 	hd_core(node)->slow_step = SLOW_US * hd_ticks_per_us();
 	hd_node_hurry(node);
-	hd_core(node)->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	hd_core(node)->epoll_fd = hd_epoll_create();
 	hd_core(node)->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	hd_core(node)->wake_watch =
 		(struct hd_watch){ .fd = hd_core(node)->wake_fd, .events = EPOLLIN, .fn = woken };

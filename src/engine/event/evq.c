@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Event queues: their life, and the events in them. Nodes and sleeping are in evq_nodes.c. */
+#include "base/epoll.h"
 #include "engine/event/event.h"
 #include "engine/event/waiters.h"
 
@@ -10,7 +11,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -31,9 +31,9 @@ static int fds_open(struct hd_evq *evq)
 	struct epoll_event ev = { .events = EPOLLIN };
 
 	evq->wake_fd = eventfd(0, EFD_CLOEXEC); /* read only when it is readable */
-	evq->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	evq->epoll_fd = hd_epoll_create();
 	if (evq->wake_fd < 0 || evq->epoll_fd < 0 ||
-	    epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, evq->wake_fd, &ev) < 0)
+	    hd_epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, evq->wake_fd, &ev) < 0)
 		return hd_fds_missing("an event queue", -errno);
 	return 0;
 }
@@ -64,8 +64,8 @@ static void evq_fork_child(void)
 		struct epoll_event ev = { .events = EPOLLIN };
 
 		replace(eventfd(is_empty(evq) ? 0 : 1, EFD_CLOEXEC), evq->wake_fd);
-		replace(epoll_create1(EPOLL_CLOEXEC), evq->epoll_fd);
-		epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, evq->wake_fd, &ev);
+		replace(hd_epoll_create(), evq->epoll_fd);
+		hd_epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, evq->wake_fd, &ev);
 	}
 }
 

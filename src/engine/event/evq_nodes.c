@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Event queues and the nodes that hang on them: progress there, and sleeping until something happens in any. */
 #include "base/clock.h"
+#include "base/epoll.h"
 #include "engine/core/core.h"
 #include "engine/event/event.h"
 
@@ -10,7 +11,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
 /* ---- hooks ------------------------------------------------------------------------------------------------------------- */
 
@@ -47,7 +47,7 @@ int hd_evq_attach(struct hd_evq *evq, struct hd_node *node)
 	}
 	hd_lock_take(&evq->lock);
 	h = hook_of(evq, node);
-	if (!h && epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, hd_core(node)->epoll_fd, &ev) < 0)
+	if (!h && hd_epoll_ctl(evq->epoll_fd, EPOLL_CTL_ADD, hd_core(node)->epoll_fd, &ev) < 0)
 		rc = -errno;
 	if (!h && !rc) {
 		h = made;
@@ -85,7 +85,7 @@ void hd_evq_detach(struct hd_evq *evq, struct hd_node *node)
 		TAILQ_REMOVE(&evq->hooks, h, entry);
 		evq->changes++;
 		if (!hd_core(node)->gate.dead) /* the set is the parent's as well */
-			epoll_ctl(evq->epoll_fd, EPOLL_CTL_DEL, hd_core(node)->epoll_fd, NULL);
+			hd_epoll_ctl(evq->epoll_fd, EPOLL_CTL_DEL, hd_core(node)->epoll_fd, NULL);
 	}
 	hd_lock_give(&evq->lock);
 	if (h && h->armed)

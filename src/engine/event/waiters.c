@@ -7,13 +7,13 @@
 
 #include "base/advice.h"
 #include "base/clock.h"
+#include "base/epoll.h"
 #include "base/log.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -58,9 +58,10 @@ static int make_fds(struct hd_waiters *w)
 	rc = make_eventfd(&w->wake_fd);
 	if (rc)
 		return hd_fds_missing("a completion queue or counter", rc);
-	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (w->epoll_fd < 0 || epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, hd_core(w->node)->epoll_fd, &node) < 0 ||
-	    epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->wake_fd, &own) < 0) {
+	w->epoll_fd = hd_epoll_create();
+	if (w->epoll_fd < 0 ||
+	    hd_epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, hd_core(w->node)->epoll_fd, &node) < 0 ||
+	    hd_epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->wake_fd, &own) < 0) {
 		rc = hd_fds_missing("a completion queue or counter", -errno);
 		hd_waiters_fini(w);
 	}

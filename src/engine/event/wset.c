@@ -9,13 +9,13 @@
  */
 #include "engine/event/wset.h"
 #include "base/clock.h"
+#include "base/epoll.h"
 #include "engine/core/core.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ int hd_wset_watch(struct hd_wset *set, int op, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	return epoll_ctl(set->epoll_fd, op, fd, &ev) < 0 ? -errno : 0;
+	return hd_epoll_ctl(set->epoll_fd, op, fd, &ev) < 0 ? -errno : 0;
 }
 
 static void close_fds(struct hd_wset *set)
@@ -45,7 +45,7 @@ int hd_wset_open(struct hd_wset **out)
 
 	if (!set)
 		return -ENOMEM;
-	set->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	set->epoll_fd = hd_epoll_create();
 	set->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (set->epoll_fd < 0 || set->wake_fd < 0)
 		rc = hd_fds_missing("a wait set", -errno);

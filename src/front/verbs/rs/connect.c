@@ -134,6 +134,10 @@ static bool is_nobody(const struct sockaddr *addr, socklen_t addrlen)
 	return addrlen >= sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC;
 }
 
+/*
+ * Who calls again has it as from librdmacm: while it is under way it is EINPROGRESS still, and when it has succeeded 0; connect(2) has EALREADY and
+ * EISCONN. rsocket(7) does not say, but librspreload takes these for a refusal, and calls by a socket of the kernel's then.
+ */
 static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct sockaddr_storage name;
@@ -159,13 +163,13 @@ static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t addr
 	case RS_ADDRESSING:
 	case RS_ROUTING:
 	case RS_CONNECTING:
-		return rs->nonblocking ? -EALREADY : await_connection(rs);
+		return rs->nonblocking ? -EINPROGRESS : await_connection(rs);
 	case RS_CONNECTED:
 	case RS_ACCEPTED:
-		return -EISCONN;
+		return 0;
 	case RS_OVER:
 		if (rs->end.met)
-			return -EISCONN;
+			return -ENOTCONN;
 		return rs->end.err ? await_connection(rs) : -EINVAL;
 	default:
 		return -EINVAL;

@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +13,7 @@
 
 #include "base/advice.h"
 #include "base/config.h"
+#include "base/interfaces.h"
 #include "base/key_file.h"
 #include "engine/engine.h"
 
@@ -145,7 +145,7 @@ static void read_addresses(struct hd_host *host, const struct hd_node *node)
 	struct sockaddr *sa = (struct sockaddr *)&address;
 	struct ifaddrs *all = NULL;
 
-	if (getifaddrs(&all))
+	if (hd_interfaces(&all))
 		all = NULL;
 	for (unsigned i = 0; i < HD_HOST_ADDRESSES && hd_node_address(node, i, &address); i++) {
 		struct hd_host_address *to = &host->addresses[host->address_count++];
@@ -153,7 +153,7 @@ static void read_addresses(struct hd_host *host, const struct hd_node *node)
 		inet_ntop(sa->sa_family, address_bytes(sa), to->text, sizeof(to->text));
 		name_interface(all, sa, to->interface);
 	}
-	freeifaddrs(all);
+	hd_interfaces_free(all);
 }
 
 void hd_host_read(struct hd_host *host)

@@ -26,7 +26,7 @@ scratch=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$scratch" "$tap_scratch"' EXIT
 
-calls=(memfd_create process_vm_readv process_vm_writev pidfd_open pidfd_getfd ptrace membarrier io_uring_setup)
+calls=(netlink memfd_create process_vm_readv process_vm_writev pidfd_open pidfd_getfd ptrace membarrier io_uring_setup)
 all=$(IFS=, && echo "${calls[*]},io_uring_enter,io_uring_register,kcmp,userfaultfd,perf_event_open,bpf,keyctl,process_madvise,pidfd_send_signal")
 
 # talk SERVER CLIENT: either runs under that, a command before its own, and both are content

@@ -3,13 +3,13 @@
 /* Addresses: those of this host, those that endpoints listen on (HEDDLE_ADDR), and who may come (HEDDLE_ALLOW). */
 #include "base/advice.h"
 #include "base/config.h"
+#include "base/interfaces.h"
 #include "base/log.h"
 #include "base/sockaddr.h"
 #include "engine/name/name.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -339,10 +339,10 @@ static void check_wanted(const char *list, const struct ifaddrs *all)
 				"HEDDLE_ADDR=\"%s\": %s: `ip address` lists what there is", list, why);
 }
 
-/* As getifaddrs(3); keeps errno. */
+/* hd_interfaces; keeps errno. */
 static int list_interfaces(struct ifaddrs **all)
 {
-	if (!getifaddrs(all))
+	if (!hd_interfaces(all))
 		return 0;
 	HD_LOG_EVERY_MS(1000, HD_LOG_ERROR,
 			"the addresses of this host cannot be read (getifaddrs, over a netlink socket): %m%s",
@@ -412,7 +412,7 @@ int hd_own_addresses(struct hd_own_address *out, int max)
 			if (n < max && is_of_rank(i, r) && addr_wanted(list, i))
 				own_address_fill(&out[n++], i);
 	check_wanted(list, all);
-	freeifaddrs(all);
+	hd_interfaces_free(all);
 	return n;
 }
 
@@ -436,7 +436,7 @@ int hd_addr_init(struct hd_node *node)
 				       hd_sockaddr_size(i->ifa_addr));
 		}
 	check_wanted(list, all);
-	freeifaddrs(all);
+	hd_interfaces_free(all);
 	if (!rc && !hd_names(node)->addr_count) {
 		HD_LOG_EVERY_MS(
 			1000, HD_LOG_ERROR,

@@ -3,12 +3,12 @@
 /* Sockets: options and addresses. */
 #include "base/advice.h"
 #include "base/config.h"
+#include "base/interfaces.h"
 #include "base/log.h"
 #include "base/socket.h"
 #include "transport/tcp/tcp.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -107,11 +107,11 @@ static bool on_own_interface(const struct sockaddr *addr)
 	struct ifaddrs *list;
 	bool found = false;
 
-	if (getifaddrs(&list) < 0)
+	if (hd_interfaces(&list) < 0)
 		return false;
 	for (struct ifaddrs *i = list; i && !found; i = i->ifa_next)
 		found = i->ifa_addr && same_host(i->ifa_addr, addr);
-	freeifaddrs(list);
+	hd_interfaces_free(list);
 	return found;
 }
 

@@ -6,6 +6,7 @@
  * stay in their subnet (TTL 1); those longer than the way's MTU are cut and put together by IP. With a key file each is sealed (base/seal.h).
  */
 #include "base/advice.h"
+#include "base/interfaces.h"
 #include "base/log.h"
 #include "base/seal.h"
 #include "base/sockaddr.h"
@@ -13,7 +14,6 @@
 #include "engine/transport.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -164,7 +164,7 @@ static int use_interfaces(struct udp_cast *c, const struct hd_cast_want *want)
 	struct ifaddrs *all;
 	bool leaves = false;
 
-	if (getifaddrs(&all) < 0)
+	if (hd_interfaces(&all) < 0)
 		return -errno;
 	for (int i = 0; i < want->from_count; i++) {
 		unsigned index = index_of(all, &want->from[i]);
@@ -177,7 +177,7 @@ static int use_interfaces(struct udp_cast *c, const struct hd_cast_want *want)
 		if (rc)
 			rc = one; /* an interface may know no groups, as long as another does */
 	}
-	freeifaddrs(all);
+	hd_interfaces_free(all);
 	return rc;
 }
 

@@ -38,6 +38,7 @@ nothing_shown() {
 check_status "info ends well" 0 "$heddle" info
 check_status "an argument is refused" 125 "$heddle" info something
 check_output "prints help" '^Usage: heddle info ' "$heddle" info --help
+check_output "says that nothing is sealed" '^  tcp +on .*; not sealed: HEDDLE_KEY_FILE is empty$' env -u HEDDLE_KEY_FILE -u HEDDLE_TRANSPORT "$heddle" info
 check_output "lists a setting with value and default" 'HEDDLE_EAGER_SHM +48K \[32K\] from FI_HEDDLE_EAGER_SHM' \
 	env FI_HEDDLE_EAGER_SHM=48K "$heddle" info
 check_output "a bad value is warned of" 'HEDDLE_EAGER_SHM="x" is not understood' env HEDDLE_EAGER_SHM=x "$heddle" info

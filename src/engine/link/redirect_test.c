@@ -129,7 +129,7 @@ int main(void)
 		cmocka_unit_test(what_comes_back_is_not_from_another),
 	};
 	char folder[] = "/tmp/heddle-redirect.XXXXXX", path[64];
-	int rc = 77;
+	int rc = 0;
 
 	if (!mkdtemp(folder))
 		return 1;

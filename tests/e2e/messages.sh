@@ -137,7 +137,7 @@ no eventfd | what it sleeps on [(]epoll, eventfd, timerfd[)]: .* allow that | "$
 no timerfd | what it sleeps on [(]epoll, eventfd, timerfd[)]: .* allow that | "$W" timerfd_create EPERM timeout 20 "$P" serve
 no getrandom | for want of the page that others see of it [(]mmap, getrandom[)] | "$W" getrandom EPERM timeout 20 "$P" serve
 no listen | cannot enable an endpoint at any address: .* allow that | "$W" listen EPERM timeout 20 "$P" serve
-no addresses | the addresses of this host cannot be read .* allow that | "$W" bind EPERM "$B/heddle" info
+no addresses | the addresses of this host cannot be read .* allow that | "$W" netlink,ioctl EPERM "$B/heddle" info
 END
 fi
 if unshare -Urn true 2>/dev/null; then

@@ -16,17 +16,17 @@ extern const struct ct_case vt_states[], vt_life[], vt_lists[], vt_opcodes[], vt
 	vt_gone[], vt_owner[], vt_newer[], vt_flush[];
 extern const struct ct_case vt_cm_connect[], vt_cm_own[], vt_cm_part[], vt_cm_ids[], vt_cm_sync[], vt_cm_ud[],
 	vt_cm_many[], vt_cm_native[], vt_cm_types[], vt_rsocket[], vt_rs_wait[], vt_rs_options[],
-	vt_rs_calls[], vt_rs_listen[], vt_rdgram[], vt_cm_edges[], vt_cm_mcast[], vt_cm_link[];
+	vt_rs_calls[], vt_rs_epoll[], vt_rs_listen[], vt_rdgram[], vt_cm_edges[], vt_cm_mcast[], vt_cm_link[];
 
 const struct ct_case *const ct_lists[] = {
-	vt_states,  vt_life,	   vt_lists,	  vt_opcodes,  vt_flags,     vt_errors,	    vt_psn,
-	vt_keys,    vt_rnr,	   vt_ud,	  vt_srq,      vt_builders,  vt_objects,    vt_fault,
-	vt_words,   vt_fork,	   vt_soak,	  vt_bad,      vt_mcast,     vt_windows,    vt_windows_wrong,
-	vt_queues,  vt_cm_connect, vt_cm_own,	  vt_cm_part,  vt_cm_ids,    vt_cm_sync,    vt_cm_ud,
-	vt_cm_many, vt_cm_native,  vt_xrc,	  vt_cm_types, vt_domains,   vt_whole,	    vt_limits,
-	vt_notices, vt_gone,	   vt_cm_edges,	  vt_cm_link,  vt_cm_mcast,  vt_xrc_shared, vt_import,
-	vt_rsocket, vt_rs_wait,	   vt_rs_options, vt_rs_calls, vt_rs_listen, vt_rdgram,	    vt_path,
-	vt_owner,   vt_newer,	   vt_flush,	  NULL
+	vt_states,  vt_life,	   vt_lists,	  vt_opcodes,  vt_flags,    vt_errors,	   vt_psn,
+	vt_keys,    vt_rnr,	   vt_ud,	  vt_srq,      vt_builders, vt_objects,	   vt_fault,
+	vt_words,   vt_fork,	   vt_soak,	  vt_bad,      vt_mcast,    vt_windows,	   vt_windows_wrong,
+	vt_queues,  vt_cm_connect, vt_cm_own,	  vt_cm_part,  vt_cm_ids,   vt_cm_sync,	   vt_cm_ud,
+	vt_cm_many, vt_cm_native,  vt_xrc,	  vt_cm_types, vt_domains,  vt_whole,	   vt_limits,
+	vt_notices, vt_gone,	   vt_cm_edges,	  vt_cm_link,  vt_cm_mcast, vt_xrc_shared, vt_import,
+	vt_rsocket, vt_rs_wait,	   vt_rs_options, vt_rs_calls, vt_rs_epoll, vt_rs_listen,  vt_rdgram,
+	vt_path,    vt_owner,	   vt_newer,	  vt_flush,    NULL
 };
 
 static void __attribute__((noreturn)) usage(void)

@@ -52,6 +52,9 @@
 #define rbind hv_rbind
 #define rclose hv_rclose
 #define rconnect hv_rconnect
+#define repoll_create hv_repoll_create
+#define repoll_ctl hv_repoll_ctl
+#define repoll_wait hv_repoll_wait
 #define rfcntl hv_rfcntl
 #define rgetpeername hv_rgetpeername
 #define rgetsockname hv_rgetsockname

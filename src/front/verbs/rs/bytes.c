@@ -28,6 +28,12 @@ static ssize_t send_some(struct rs *rs, struct rs_piece *p, size_t left)
 	return len;
 }
 
+static int stream_stopped(struct rs *rs, int flags)
+{
+	rs->wait.refused++;
+	return rs_wait(rs, !(flags & MSG_DONTWAIT));
+}
+
 ssize_t rs_stream_send(struct rs *rs, const struct iovec *iov, int count, int flags)
 {
 	size_t total = rs_total(iov, count), done = 0;
@@ -42,7 +48,7 @@ ssize_t rs_stream_send(struct rs *rs, const struct iovec *iov, int count, int fl
 		if (rc > 0)
 			done += (size_t)rc;
 		else if (rc == 0)
-			rc = rs_wait(rs, !(flags & MSG_DONTWAIT));
+			rc = stream_stopped(rs, flags);
 	}
 	return done ? (ssize_t)done : rc;
 }

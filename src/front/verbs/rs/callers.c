@@ -59,11 +59,18 @@ static int admit(const struct rs_options *opt, int family, const struct caller *
 	return rc;
 }
 
-static void append(struct rs_callers *callers, struct rs *rs)
+static void append(struct rs *rs, struct rs *in)
 {
-	*callers->end = rs;
-	callers->end = &rs->behind;
-	callers->count++;
+	*rs->callers.end = in;
+	rs->callers.end = &in->behind;
+	rs->callers.count++;
+	rs->wait.came++;
+}
+
+static void callers_fail(struct rs *rs, int err)
+{
+	rs->callers.err = err;
+	rs->wait.came++;
 }
 
 /* One who has gone while he waited is nobody's business. */
@@ -79,9 +86,9 @@ static void let_in(struct rs *rs, const struct caller *caller)
 	if (rc == -ECONNABORTED)
 		return;
 	if (rc)
-		rs->callers.err = -rc;
+		callers_fail(rs, -rc);
 	else
-		append(&rs->callers, in);
+		append(rs, in);
 	rs_changed(rs);
 }
 
@@ -114,7 +121,7 @@ static void *callers_run(void *arg)
 		} else if (rc == -EAGAIN) {
 			rs_sleep_aside(rs, !full);
 		} else {
-			rs->callers.err = -rc;
+			callers_fail(rs, -rc);
 			rs_changed(rs);
 		}
 	}

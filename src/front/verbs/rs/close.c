@@ -49,8 +49,11 @@ static void say_goodbye(struct rs *rs)
 
 HV_PUBLIC int rclose(int socket)
 {
-	struct rs *rs = rs_enter(socket);
+	bool set = rs_set_close(socket), member;
+	struct rs *rs = set ? NULL : rs_enter(socket);
 
+	if (set)
+		return 0;
 	if (!rs)
 		return errno == EIO ? close_inherited(socket) : -1;
 	if (rs->closing) /* another thread has it under way, and may have given up the lock in it */
@@ -62,7 +65,10 @@ HV_PUBLIC int rclose(int socket)
 		rdma_disconnect(rs->id);
 	rs_changed(rs);
 	rs_callers_stop(rs);
+	member = rs->sets;
 	pthread_mutex_unlock(&rs->lock);
+	if (member)
+		rs_sets_leave(rs);
 	rs_drop(rs);
 	rs_put(rs);
 	return 0;

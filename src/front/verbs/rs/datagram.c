@@ -121,6 +121,7 @@ ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const s
 		d = rc ? NULL : dgram_find(rs, to, &rc);
 		if (d)
 			sent = dgram_send_to(rs, d, iov, count);
+		rs->wait.refused += !rc && sent == -EAGAIN;
 		if (!rc && !d)
 			rc = await_answer(rs, !(flags & MSG_DONTWAIT));
 		else if (!rc && sent == -EAGAIN)

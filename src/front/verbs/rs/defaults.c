@@ -65,13 +65,13 @@ void rs_defaults(struct rs_options *opt)
 				    .maxseg = RS_DGRAM_MOST };
 }
 
-bool rs_look_on(const struct rs *rs, struct hd_busy_polling *looking)
+bool rs_look_on(const struct rs_waiting *wait, struct hd_busy_polling *looking)
 {
 	static const struct hd_busy_poll never;
 
 	if (defaults.polling_us >= 0)
 		return hd_busy_poll_on(&never, looking, (uint32_t)defaults.polling_us, hd_ticks());
-	return hd_busy_poll_on(&rs->wait.look, looking, POLLING_US, hd_ticks());
+	return hd_busy_poll_on(&wait->look, looking, POLLING_US, hd_ticks());
 }
 
 int rs_wake_up_ms(void)

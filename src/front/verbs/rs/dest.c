@@ -110,13 +110,19 @@ static int dest_learn(struct rs *rs, struct rs_dest *d, struct ibv_ah_attr *attr
 	return 0;
 }
 
+static void dest_refused(struct rs *rs)
+{
+	rs->end.err = ECONNREFUSED;
+	rs->wait.came++;
+}
+
 static void dest_answered(struct rs *rs, struct rs_dest *d, const struct rdma_cm_event *e)
 {
 	struct ibv_ah_attr attr = e->param.ud.ah_attr;
 
 	hv_sockaddr_map(&d->id->route.addr.src_addr, d->own);
 	if (dest_learn(rs, d, &attr, e->param.ud.qp_num, e->param.ud.qkey))
-		rs->end.err = ECONNREFUSED;
+		dest_refused(rs);
 }
 
 /* One step of asking. True: it is over; without an address handle nobody has been found. */
@@ -153,7 +159,7 @@ static void asked(struct rs *rs, struct rs_dest *d)
 		return;
 	d->nobody = true;
 	if (rs_dest_is_peer(rs, d))
-		rs->end.err = ECONNREFUSED;
+		dest_refused(rs);
 }
 
 /* ---- answering ---------------------------------------------------------------------------------------------------------------- */

@@ -254,6 +254,7 @@ static void arrived(struct rs *rs, const struct ibv_wc *wc)
 		(struct rs_arrived){ block, (uint32_t)(wc->byte_len - HV_GRH - RS_DGRAM_HEAD) };
 	rs->in.senders[place] = from->addr;
 	rs->in.count++;
+	rs->wait.came++;
 }
 
 static void completed(struct rs *rs, const struct ibv_wc *wc)

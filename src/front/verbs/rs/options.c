@@ -336,16 +336,20 @@ static int options_control(struct rs *rs, int cmd, int arg)
 	}
 }
 
+/* A set's number is a descriptor of the kernel's that is what it seems. */
 HV_PUBLIC int rfcntl(int socket, int cmd, ...)
 {
-	struct rs *rs = rs_enter(socket);
+	struct rs *rs;
 	int arg;
 	va_list ap;
 
-	if (!rs)
-		return -1;
 	va_start(ap, cmd);
 	arg = cmd == F_SETFL || cmd == F_SETFD ? va_arg(ap, int) : 0;
 	va_end(ap);
+	if (rs_set_is(socket))
+		return fcntl(socket, cmd, arg);
+	rs = rs_enter(socket);
+	if (!rs)
+		return -1;
 	return rs_leave(rs, options_control(rs, cmd, arg));
 }

@@ -10,82 +10,39 @@
 
 #define FEW 16 /* descriptors that need no memory of their own */
 
-short rs_events(struct rs *rs)
-{
-	short ev = 0;
-
-	switch (rs->state) {
-	case RS_OPEN:
-		return POLLOUT | POLLHUP;
-	case RS_LISTENING:
-		if (rs->end.shut_read)
-			return POLLOUT | POLLHUP;
-		return rs->callers.first || rs->callers.err ? POLLIN : 0;
-	case RS_DATAGRAM:
-		return (short)((rs->in.count || rs->end.shut_read ? POLLIN | POLLRDNORM : 0) |
-			       (rs_dgram_may_send(rs) ? POLLOUT | POLLWRNORM : 0) |
-			       (rs->end.err ? POLLERR : 0));
-	default:
-		break;
-	}
-	if (rs->in.count || rs->end.eof || rs->end.shut_read)
-		ev |= POLLIN | POLLRDNORM;
-	if (rs_may_send(rs) || rs->state == RS_OVER || rs->end.shut_write || rs->end.deaf)
-		ev |= POLLOUT | POLLWRNORM;
-	if (rs->end.eof)
-		ev |= POLLRDHUP;
-	if (rs->end.err)
-		ev |= POLLERR;
-	if (rs->end.broken || ((rs->end.eof || rs->end.shut_read) && rs->end.shut_write))
-		ev |= POLLHUP;
-	return ev;
-}
-
 /* ---- one call of rpoll ------------------------------------------------------------------------------------------------------ */
-
-/* An rsocket that it sleeps for. */
-struct watched {
-	struct rs *rs; /* NULL: the kernel's */
-	uint32_t seen; /* rs->wait.changes when it was looked at */
-	uint32_t ring;
-	bool down; /* rs_lie_down has been called */
-};
 
 struct call {
 	struct pollfd *fds; /* the program's */
 	nfds_t count;
-	struct watched *rs; /* as many */
-	struct pollfd
-		*on; /* what it sleeps on: the kernel's as they are, then those of rsockets, and one more */
-	nfds_t kernels; /* of the kernel's, which are first */
-	unsigned long total;
-	struct hd_node *node; /* where it makes progress meanwhile */
-	struct rs *first;     /* whose habit it follows */
+	struct rs_watch w; /* as many rsockets */
+	struct rs *first;  /* whose habit it follows */
 };
 
-/* -ENOTSOCK where none is an rsocket. */
 static void enlist(struct call *c)
 {
 	for (nfds_t i = 0; i < c->count; i++) {
-		c->rs[i].rs = rs_is(c->fds[i].fd) ? rs_enter(c->fds[i].fd) : NULL;
-		if (!c->rs[i].rs) {
-			c->on[c->kernels++] = c->fds[i];
+		struct rs *rs = rs_is(c->fds[i].fd) ? rs_enter(c->fds[i].fd) : NULL;
+
+		c->w.rs[i].rs = rs;
+		if (!rs) {
+			c->w.on[c->w.kernels++] = c->fds[i];
 			continue;
 		}
 		if (!c->first)
-			c->first = c->rs[i].rs;
-		if (!c->node)
-			c->node = rs_node(c->rs[i].rs);
-		pthread_mutex_unlock(&c->rs[i].rs->lock);
+			c->first = rs;
+		if (!c->w.node)
+			c->w.node = rs_node(rs);
+		pthread_mutex_unlock(&rs->lock);
 	}
 }
 
 static void dismiss(struct call *c)
 {
 	for (nfds_t i = 0; i < c->count; i++)
-		if (c->rs[i].rs) {
-			pthread_mutex_lock(&c->rs[i].rs->lock);
-			rs_leave(c->rs[i].rs, 0);
+		if (c->w.rs[i].rs) {
+			pthread_mutex_lock(&c->w.rs[i].rs->lock);
+			rs_leave(c->w.rs[i].rs, 0);
 		}
 }
 
@@ -96,13 +53,13 @@ static int look_at_rsockets(struct call *c)
 
 	for (nfds_t i = 0; i < c->count; i++) {
 		struct pollfd *p = &c->fds[i];
-		struct rs *rs = c->rs[i].rs;
+		struct rs *rs = c->w.rs[i].rs;
 
 		if (!rs)
 			continue;
 		pthread_mutex_lock(&rs->lock);
 		rs_step(rs);
-		c->rs[i].seen = rs->wait.changes;
+		c->w.rs[i].seen = rs->wait.changes;
 		p->revents = rs->closed ? POLLNVAL : rs_events(rs) & (short)(p->events | POLLERR | POLLHUP);
 		pthread_mutex_unlock(&rs->lock);
 		ready += p->revents != 0;
@@ -117,9 +74,9 @@ static int look_at_kernels(struct call *c)
 	nfds_t k = 0;
 
 	for (nfds_t i = 0; i < c->count; i++) {
-		if (c->rs[i].rs)
+		if (c->w.rs[i].rs)
 			continue;
-		c->fds[i].revents = c->on[k++].revents;
+		c->fds[i].revents = c->w.on[k++].revents;
 		ready += c->fds[i].revents != 0;
 	}
 	return ready;
@@ -130,65 +87,12 @@ static int poll_look(struct call *c)
 {
 	int ready = look_at_rsockets(c);
 
-	if (c->kernels && poll(c->on, c->kernels, 0) < 0 && errno != EINTR)
+	if (c->w.kernels && poll(c->w.on, c->w.kernels, 0) < 0 && errno != EINTR)
 		return -errno;
 	return ready + look_at_kernels(c);
 }
 
 /* ---- sleeping ----------------------------------------------------------------------------------------------------------------- */
-
-/* False: something has happened to one of them. */
-static bool lie_down(struct call *c)
-{
-	bool still = true;
-
-	c->total = c->kernels;
-	for (nfds_t i = 0; i < c->count && still; i++) {
-		struct rs *rs = c->rs[i].rs;
-		int n;
-
-		if (!rs)
-			continue;
-		pthread_mutex_lock(&rs->lock);
-		n = rs_lie_down(rs, c->node, c->rs[i].seen, &c->on[c->total], &c->rs[i].ring);
-		pthread_mutex_unlock(&rs->lock);
-		c->rs[i].down = n > 0;
-		c->total += (unsigned long)n;
-		still = n > 0;
-	}
-	return still;
-}
-
-static void get_up(struct call *c)
-{
-	for (nfds_t i = 0; i < c->count; i++) {
-		struct rs *rs = c->rs[i].rs;
-
-		if (!rs || !c->rs[i].down)
-			continue;
-		pthread_mutex_lock(&rs->lock);
-		rs_get_up(rs, c->rs[i].ring);
-		pthread_mutex_unlock(&rs->lock);
-		c->rs[i].down = false;
-	}
-}
-
-/* 0, or -errno. */
-static int sleep_once(struct call *c, int ms)
-{
-	int rc = 0, most = rs_wake_up_ms();
-
-	if (most >= 0 && (ms < 0 || ms > most))
-		ms = most;
-	if (lie_down(c)) {
-		if (c->node)
-			rc = hd_node_sleep(c->node, c->on, c->total, ms, true);
-		else if (poll(c->on, c->total, ms) < 0)
-			rc = -errno;
-	}
-	get_up(c);
-	return rc < 0 ? rc : 0;
-}
 
 static bool look_on(const struct call *c, struct hd_busy_polling *looking)
 {
@@ -197,7 +101,7 @@ static bool look_on(const struct call *c, struct hd_busy_polling *looking)
 	if (!c->first)
 		return false;
 	pthread_mutex_lock(&c->first->lock);
-	on = rs_look_on(c->first, looking);
+	on = rs_look_on(&c->first->wait, looking);
 	pthread_mutex_unlock(&c->first->lock);
 	return on;
 }
@@ -224,7 +128,7 @@ static int poll_run(struct call *c, uint64_t due)
 			break;
 		if (look_on(c, &looking))
 			hd_busy_poll_pause(&looking);
-		else if ((rc = sleep_once(c, left)))
+		else if ((rc = rs_watch_sleep(&c->w, left)))
 			break;
 	}
 	look_over(c, &looking);
@@ -253,20 +157,20 @@ static int poll_many(struct call *c, uint64_t due)
 {
 	int rc = -ENOMEM;
 
-	c->rs = calloc(c->count, sizeof(*c->rs));
-	c->on = calloc(c->count * RS_WATCHED + 1, sizeof(*c->on));
-	if (c->rs && c->on)
+	c->w.rs = calloc(c->count, sizeof(*c->w.rs));
+	c->w.on = calloc(c->count * RS_WATCHED + 1, sizeof(*c->w.on));
+	if (c->w.rs && c->w.on)
 		rc = poll_all(c, due);
-	free(c->rs);
-	free(c->on);
+	free(c->w.rs);
+	free(c->w.on);
 	return rc;
 }
 
 HV_PUBLIC int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 {
-	struct watched few_rs[FEW] = { 0 };
+	struct rs_watched few_rs[FEW] = { 0 };
 	struct pollfd few_on[FEW * RS_WATCHED + 1];
-	struct call c = { .fds = fds, .count = nfds, .rs = few_rs, .on = few_on };
+	struct call c = { .fds = fds, .count = nfds, .w = { .rs = few_rs, .count = nfds, .on = few_on } };
 	uint64_t due;
 	int rc;
 

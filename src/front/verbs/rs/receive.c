@@ -45,6 +45,7 @@ static bool receive_joined(struct rs *rs, uint32_t block, uint32_t len)
 
 static void receive_take_data(struct rs *rs, uint32_t block, uint32_t len)
 {
+	rs->wait.came += len > 0;
 	if (rs->end.shut_read || !len || receive_joined(rs, block, len))
 		receive_give_back(rs, block);
 	else
@@ -59,6 +60,7 @@ void rs_arrived(struct rs *rs, uint32_t block, uint32_t kind, uint32_t len)
 		receive_take_data(rs, block, len);
 		return;
 	case RS_FIN:
+		rs->wait.came++;
 		rs->end.eof = true;
 		rs->end.deaf |= len > 0;
 		break;

@@ -26,6 +26,8 @@
  *	route.c     the path of a stream
  *	step.c      what happens
  *	wait.c      sleeping for that
+ *	watch.c     sleeping for several
+ *	set.c       sets of them
  *	bytes.c     what programs send and receive by streams,
  *	datagram.c  and by datagrams
  *	iomap.c     riomap
@@ -36,6 +38,7 @@
  *	close.c     rclose
  *	io.c        the calls that send and receive
  *	poll.c      rpoll
+ *	repoll.c    repoll_wait
  */
 #ifndef HEDDLE_FRONT_VERBS_RS_H
 #define HEDDLE_FRONT_VERBS_RS_H
@@ -45,6 +48,7 @@
 
 #include <poll.h>
 #include <rdma/rsocket.h>
+#include <sys/epoll.h>
 
 #define RS_BLOCK 16384	    /* bytes of a message, at most */
 #define RS_SMALL 1024	    /* those that need no block to be sent: the device's inline data */
@@ -119,6 +123,7 @@ struct rs_waiting {
 	uint32_t changes, rings, sleepers, to_wake;
 	bool ring_again; /* something has happened since those were rung for who are not up yet */
 	bool armed, tended;
+	uint32_t came, refused; /* news for who reads; sends that found no room: the edges of EPOLLET */
 	struct hd_busy_poll look;
 };
 
@@ -179,6 +184,7 @@ struct rs {
 		struct rs *rs); /* upcall of table.c's, without a lock: nobody has it any more; rs.c frees it */
 	int fd;
 	bool closing, closed; /* rclose has begun; it waits for nothing any more */
+	uint32_t sets;	      /* that it is in */
 	int family, type;
 	enum rs_state state;
 	struct rdma_event_channel *ch;
@@ -250,8 +256,13 @@ int rs_greet(struct rs *rs, enum rs_state state, int (*go)(struct rdma_cm_id *, 
 
 /* ---- rs/change.c, rs/wait.c ---------------------------------------------------------------------------------------------------- */
 
-/* rs_changed: somebody who sleeps may have to look. */
+/*
+ * rs_changed: somebody who sleeps may have to look. rs_bell_changed, rs_bell_up: for something else that is slept for, by this descriptor; who sleeps counts
+ * in wait->sleepers, and has heard wait->rings.
+ */
 void rs_changed(struct rs *rs);
+void rs_bell_changed(struct rs_waiting *wait, int fd);
+void rs_bell_up(struct rs_waiting *wait, int fd, uint32_t heard);
 
 /*
  * rs_lie_down: about to sleep for what happens to it, with progress in `node`: fills p, which has room for RS_WATCHED, and returns how many;
@@ -272,6 +283,70 @@ struct hd_node *rs_node(const struct rs *rs);
  */
 int rs_wait(struct rs *rs, bool may_wait);
 int rs_wait_for(struct rs *rs, int ms);
+
+/* ---- rs/watch.c ---------------------------------------------------------------------------------------------------------------- */
+
+/* What is slept for. */
+struct rs_watched {
+	struct rs *rs; /* whose user the caller is; NULL: none */
+	uint32_t seen; /* rs->wait.changes when it was looked at */
+	uint32_t ring;
+	bool down; /* rs_lie_down has been called */
+};
+
+struct rs_watch {
+	struct rs_watched *rs;
+	size_t count;
+	struct pollfd *on; /* the kernel's, then room for RS_WATCHED of each of rs, and one more */
+	nfds_t kernels;
+	struct hd_node *node; /* where it makes progress meanwhile; may be NULL */
+};
+
+/* rs_events: what poll(2) would say; with its lock. rs_watch_sleep: until something has happened, so long at most: 0, -errno; without a lock. */
+short rs_events(struct rs *rs);
+int rs_watch_sleep(struct rs_watch *w, int ms);
+
+/* ---- rs/set.c ------------------------------------------------------------------------------------------------------------------- */
+
+/* Rsockets, and descriptors of the kernel's, as epoll(7) has them. Its number is the kernel's set of the latter. */
+struct rs_member {
+	struct rs *rs; /* the set is a user of it, until rclose */
+	uint32_t events;
+	epoll_data_t data;
+	uint32_t there, came,
+		refused; /* what there was at the last look; rs->wait.came and .refused when it was told of */
+	bool told;	 /* EPOLLONESHOT: nothing more is, until EPOLL_CTL_MOD */
+};
+
+struct rs_set {
+	pthread_mutex_t lock; /* before those of rsockets */
+	int users;	      /* calls, and one while it is open: under sets_lock */
+	uint32_t forks;	      /* as of rsockets */
+	struct rs_set *after;
+	int fd, bell; /* the bell: members have come, or it is closed */
+	bool closed;
+	struct rs_waiting wait;
+	struct rs_member *members;
+	size_t count, room, next; /* next: where the next look begins; count: at the kernel's */
+};
+
+/*
+ * rs_set_open: 0 and its number, -errno. rs_set_get: a user more, who gives it back by rs_set_put; NULL with errno: EBADF, EINVAL: a descriptor of something
+ * else, EIO: a parent's. rs_set_is. rs_set_close: false: there is no such set. rs_sets_leave: the rsocket is in none any more. All without a lock.
+ */
+int rs_set_open(bool cloexec);
+struct rs_set *rs_set_get(int fd);
+void rs_set_put(struct rs_set *set);
+bool rs_set_is(int fd);
+bool rs_set_close(int fd);
+void rs_sets_leave(struct rs *rs);
+
+/*
+ * With the set's lock. rs_set_change: epoll_ctl(2) for an rsocket, with its lock too: 0, -errno. rs_set_look: what is there, at most so many; how many. watch: and enter
+ * who is to be slept for.
+ */
+int rs_set_change(struct rs_set *set, int op, struct rs *rs, const struct epoll_event *event);
+int rs_set_look(struct rs_set *set, struct epoll_event *events, int most, struct rs_watch *watch);
 
 /* ---- rs/stream.c, rs/receive.c, rs/bytes.c ------------------------------------------------------------------------------------- */
 
@@ -373,7 +448,7 @@ void rs_unmap_all(struct rs *rs);
  * has been worth while; the most that rpoll sleeps, -1: no end.
  */
 void rs_defaults(struct rs_options *opt);
-bool rs_look_on(const struct rs *rs, struct hd_busy_polling *looking);
+bool rs_look_on(const struct rs_waiting *wait, struct hd_busy_polling *looking);
 int rs_wake_up_ms(void);
 
 /* rs_options_path (rs/options.c): the id is about to call this address: it shall go there as the option for its family says. 0, -errno. */
@@ -388,9 +463,6 @@ int rs_callers_serve(struct rs *rs, int backlog);
 void rs_callers_limit(struct rs *rs, int backlog);
 int rs_callers_take(struct rs *rs, struct rs **caller);
 void rs_callers_stop(struct rs *rs);
-
-/* rs/poll.c: what poll(2) would say. */
-short rs_events(struct rs *rs);
 
 /*
  * rs/name.c. rs_name_out: as getsockname(2), of this name, as a socket of this family sees it. rs_name_in: the other way, as rdma_cm has it: IPv4 that was

@@ -193,6 +193,7 @@ void rs_fail(struct rs *rs, int err)
 		rs->end.err = err;
 	rs->end.broken = err;
 	rs->end.eof = true;
+	rs->wait.came++;
 	rs->state = RS_OVER;
 	rs_changed(rs);
 }

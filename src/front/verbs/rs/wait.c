@@ -119,7 +119,7 @@ static bool wait_look(struct rs *rs, struct hd_busy_polling *looking)
 		rs_step(rs);
 		if (rs->wait.changes != before || rs->closed)
 			return true;
-		if (!rs_look_on(rs, looking))
+		if (!rs_look_on(&rs->wait, looking))
 			return false;
 		pthread_mutex_unlock(&rs->lock);
 		hd_busy_poll_pause(looking);

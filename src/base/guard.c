@@ -151,10 +151,15 @@ static bool is_a_copys(handler_fn fn)
 	       mark[1] == MARK_LAST;
 }
 
+static bool guard_is_ours(const struct sigaction *now)
+{
+	return now->sa_flags & SA_SIGINFO && now->sa_sigaction == hd_guard_entry;
+}
+
 /* Who came after us may call us, or has taken over: left as it is. So is what is ignored, or is to be called once. */
 static bool guard_may_go_over(int i, const struct sigaction *now)
 {
-	if (now->sa_flags & SA_SIGINFO && now->sa_sigaction == hd_guard_entry)
+	if (guard_is_ours(now))
 		return false;
 	if (!(now->sa_flags & SA_SIGINFO) && now->sa_handler == SIG_DFL)
 		return true;
@@ -196,8 +201,7 @@ bool hd_guard_is_ours(int sig)
 {
 	struct sigaction now;
 
-	return sigaction(sig, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
-	       now.sa_sigaction == hd_guard_entry;
+	return sigaction(sig, NULL, &now) == 0 && guard_is_ours(&now);
 }
 
 #ifdef HD_GUARD_ASAN
@@ -213,14 +217,13 @@ bool hd_guard_asks(void)
 bool hd_guard_asks(void)
 {
 	struct sigaction now;
-	bool is_ours, asks;
+	bool asks;
 
 	if (sigaction(SIGSEGV, NULL, &now) < 0)
 		return false;
-	is_ours = now.sa_flags & SA_SIGINFO && now.sa_sigaction == hd_guard_entry;
 	asks = now.sa_flags & SA_SIGINFO || (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN);
 	hd_lock_take(&guard_lock);
-	if (is_ours)
+	if (guard_is_ours(&now))
 		asks = has_programs[0];
 	hd_lock_give(&guard_lock);
 	return asks;

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#define HD_SEAL_VERSION 3
+#define HD_SEAL_VERSION 4
 #define HD_SEAL_HEAD 48 /* bytes of a sealed datagram in front of what it holds */
 #define HD_SEAL_MORE 64 /* that it is longer than that */
 #define HD_SEAL_KEY 32	/* bytes */
@@ -55,10 +55,11 @@ struct hd_seal_module {
 	bool (*heard_self)(const struct hd_seal *seal);
 
 	/*
-	 * read: as readv(2), but fills all of iov where there is so much; 0 at the end, or a negative errno. Fewer bytes than asked for: nothing is
-	 * left that a wake-up of the socket would not tell of. *gone is set where memory in iov is gone: then what belongs there is lost, and counts.
+	 * read: as readv(2), but fills more of iov than one record does; 0 at the end, or a negative errno. *more: there may be something that no
+	 * wake-up of the socket tells of, also where it returns fewer bytes than were asked for, or -EAGAIN: who says little in many records is heard in
+	 * portions. *gone is set where memory in iov is gone: then what belongs there is lost, and counts.
 	 */
-	ssize_t (*read)(struct hd_seal *seal, const struct iovec *iov, int count, bool *gone);
+	ssize_t (*read)(struct hd_seal *seal, const struct iovec *iov, int count, bool *gone, bool *more);
 
 	/*
 	 * write: seal what is in iov and give it to the socket. Returns how many bytes were taken, which need not be kept any more, or a negative

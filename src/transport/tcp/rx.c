@@ -271,15 +271,15 @@ static inline ssize_t rx_once(struct hd_tcp_link *l, size_t *left, bool *full)
 	struct iovec iov[HD_IOV_MAX + 1];
 	size_t room, all;
 	int count = rx_list(l, iov, &room, &all);
-	bool gone = false;
+	bool gone = false, more = false;
 	ssize_t r;
 
 	if (__builtin_expect(l->seal != NULL, 0))
-		r = tcp_port_of(l)->seals->read(l->seal, iov, count, &gone);
+		r = tcp_port_of(l)->seals->read(l->seal, iov, count, &gone, &more);
 	else
 		r = rx_read(l->watch.fd, iov, count);
 	*full = r == (ssize_t)all;
-	l->rx.more = l->seal && *full;
+	l->rx.more = more;
 	if (__builtin_expect(r == -EFAULT && room, 0))
 		return rx_by_hand(l, left, full);
 	if (r <= 0)
@@ -306,7 +306,7 @@ int hd_tcp_rx(struct hd_tcp_link *l, bool *dry)
 	do {
 		r = rx_once(l, &left, &full);
 		if (r == -EAGAIN) {
-			*dry = true;
+			*dry = !l->rx.more;
 			break;
 		}
 		if (r <= 0) {

@@ -3,8 +3,10 @@
 /* One end of a sealed connection, and OpenSSL with the same key at the other: our records are TLS 1.3's, and its are understood. And memory that is gone. */
 #include "base/copy.h"
 #include "base/seal.h"
+#include "transport/tls/tls.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/ssl.h>
@@ -36,6 +38,9 @@ struct scene {
 	SSL_CTX *ctx;
 	SSL *ssl;
 	int pair[2]; /* ours, OpenSSL's */
+	bool early;  /* OpenSSL's end says something before it has shown that it has the key */
+	bool psk_dhe_alone, no_early;  /* what our call offers, as OpenSSL reads it */
+	uint8_t secret[HD_TLS_SECRET]; /* of what OpenSSL's end says */
 	uint8_t out[LEN], in[LEN];
 };
 
@@ -44,6 +49,7 @@ struct scene {
 static SSL_SESSION *session_of(SSL *ssl)
 {
 	static const unsigned char aes_128_gcm_sha256[] = { 0x13, 0x01 };
+	const struct scene *s = SSL_get_app_data(ssl);
 	SSL_SESSION *session = SSL_SESSION_new();
 	uint8_t secret[HD_SEAL_KEY];
 	unsigned len;
@@ -52,7 +58,8 @@ static SSL_SESSION *session_of(SSL *ssl)
 		HMAC(EVP_sha256(), key, sizeof(key), (const uint8_t *)"heddle link", 11, secret, &len));
 	assert_true(SSL_SESSION_set1_master_key(session, secret, sizeof(secret)) &&
 		    SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, aes_128_gcm_sha256)) &&
-		    SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION));
+		    SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) &&
+		    (!s->early || SSL_SESSION_set_max_early_data(session, LEN)));
 	return session;
 }
 
@@ -70,6 +77,30 @@ static int be_called(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSION 
 	return 1;
 }
 
+/* What a caller offers: RFC 8446, 4.2.9 and 4.2.10. */
+static int look_at_call(SSL *ssl, int *alert, void *arg)
+{
+	struct scene *s = arg;
+	const unsigned char *modes, *early;
+	size_t len;
+
+	s->no_early = !SSL_client_hello_get0_ext(ssl, 42, &early, &len);
+	s->psk_dhe_alone = SSL_client_hello_get0_ext(ssl, 45, &modes, &len) && len == 2 && modes[0] == 1 &&
+			   modes[1] == 1;
+	return SSL_CLIENT_HELLO_SUCCESS;
+}
+
+static void keep_secret(const SSL *ssl, const char *line)
+{
+	struct scene *s = SSL_get_app_data(ssl);
+	const char *name = SSL_is_server(ssl) ? "SERVER_TRAFFIC_SECRET_0 " : "CLIENT_TRAFFIC_SECRET_0 ";
+	size_t len;
+
+	if (!strncmp(line, name, strlen(name)))
+		assert_true(OPENSSL_hexstr2buf_ex(s->secret, sizeof(s->secret), &len, strrchr(line, ' ') + 1,
+						  '\0'));
+}
+
 static void stranger_open(struct scene *s, bool calls)
 {
 	s->ctx = SSL_CTX_new(TLS_method());
@@ -78,7 +109,11 @@ static void stranger_open(struct scene *s, bool calls)
 	SSL_CTX_set_num_tickets(s->ctx, 0);
 	SSL_CTX_set_psk_use_session_callback(s->ctx, call);
 	SSL_CTX_set_psk_find_session_callback(s->ctx, be_called);
+	SSL_CTX_set_client_hello_cb(s->ctx, look_at_call, s);
+	SSL_CTX_set_keylog_callback(s->ctx, keep_secret);
+	SSL_CTX_set_max_early_data(s->ctx, s->early ? LEN : 0);
 	s->ssl = SSL_new(s->ctx);
+	SSL_set_app_data(s->ssl, s);
 	SSL_set_fd(s->ssl, s->pair[1]);
 	if (calls)
 		SSL_set_connect_state(s->ssl);
@@ -86,28 +121,42 @@ static void stranger_open(struct scene *s, bool calls)
 		SSL_set_accept_state(s->ssl);
 }
 
-static struct scene *scene_open(bool we_call, uint64_t records)
+static int shake(struct scene *s)
 {
-	struct hd_sealer_attr attr = { .id = { 5, 7 }, .records = records, .copy = hd_copy };
-	struct scene *s = calloc(1, sizeof(*s));
 	int ours = -EAGAIN, theirs = 0;
 	bool writes;
 
-	memcpy(attr.key, key, sizeof(key));
-	assert_int_equal(hd_seal_module.open(&attr, &s->sealer), 0);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, s->pair), 0);
-	s->seal = hd_seal_module.begin(s->sealer, s->pair[0], we_call);
-	stranger_open(s, !we_call);
-	for (int i = 0; i < 20 && (ours == -EAGAIN || theirs != 1); i++) {
+	for (int i = 0; i < 20 && (ours == -EAGAIN || (!ours && theirs != 1)); i++) {
 		if (ours == -EAGAIN)
 			ours = hd_seal_module.shake(s->seal, &writes);
 		if (theirs != 1)
 			theirs = SSL_do_handshake(s->ssl);
 	}
-	assert_int_equal(ours, 0);
-	assert_int_equal(theirs, 1);
+	return ours;
+}
+
+static struct scene *scene_begin(bool we_call, uint64_t records, bool early)
+{
+	struct hd_sealer_attr attr = { .id = { 5, 7 }, .records = records, .copy = hd_copy };
+	struct scene *s = calloc(1, sizeof(*s));
+
+	s->early = early;
+	memcpy(attr.key, key, sizeof(key));
+	assert_int_equal(hd_seal_module.open(&attr, &s->sealer), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, s->pair), 0);
+	s->seal = hd_seal_module.begin(s->sealer, s->pair[0], we_call);
+	stranger_open(s, !we_call);
 	for (size_t i = 0; i < LEN; i++)
 		s->out[i] = (uint8_t)(i * 2654435761u >> 11);
+	return s;
+}
+
+static struct scene *scene_open(bool we_call, uint64_t records)
+{
+	struct scene *s = scene_begin(we_call, records, false);
+
+	assert_int_equal(shake(s), 0);
+	assert_true(SSL_is_init_finished(s->ssl));
 	return s;
 }
 
@@ -132,12 +181,19 @@ static ssize_t say(struct scene *s, void *buf, size_t len)
 	return hd_seal_module.write(s->seal, &iov, 1, &left);
 }
 
-static ssize_t hear(struct scene *s, void *buf, size_t len, bool *gone)
+static ssize_t hear_more(struct scene *s, void *buf, size_t len, bool *gone, bool *more)
 {
 	struct iovec iov = { buf, len };
 
 	*gone = false;
-	return hd_seal_module.read(s->seal, &iov, 1, gone);
+	return hd_seal_module.read(s->seal, &iov, 1, gone, more);
+}
+
+static ssize_t hear(struct scene *s, void *buf, size_t len, bool *gone)
+{
+	bool more;
+
+	return hear_more(s, buf, len, gone, &more);
 }
 
 /* All of s->out, each way. */
@@ -252,6 +308,126 @@ static void other_records_are_refused(void **state)
 	scene_close(s);
 }
 
+/* What comes before the handshake is over could be played to us again, whoever it is from: nothing of it is taken. */
+static void who_speaks_early_is_refused(void **state)
+{
+	struct scene *s = scene_begin(false, 0, true);
+	size_t said;
+
+	assert_int_equal(SSL_write_early_data(s->ssl, "early", 5, &said), 1);
+	assert_int_equal(said, 5);
+	assert_int_equal(shake(s), -EACCES);
+	scene_close(s);
+}
+
+/* Nor do we say any to who would take it, or agree on keys without Diffie-Hellman. */
+static void a_call_offers_no_more_than_it_should(void **state)
+{
+	struct scene *s = scene_begin(true, 0, true);
+
+	assert_int_equal(shake(s), 0);
+	assert_true(s->no_early);
+	assert_true(s->psk_dhe_alone);
+	assert_int_equal(SSL_get_early_data_status(s->ssl), SSL_EARLY_DATA_NOT_SENT);
+	scene_close(s);
+}
+
+/* ---- who has the key, and means us harm ---- */
+
+struct liar {
+	struct hd_tls_way says;
+	uint8_t *record;
+	size_t len;
+};
+
+static void liar_begin(struct liar *l, struct scene *s)
+{
+	*l = (struct liar){ .record = calloc(1, LEN) };
+	assert_true(hd_tls_way_begin(&l->says, s->sealer, s->secret, true));
+}
+
+/* One more record. */
+static void liar_adds(struct liar *l, enum hd_tls_type type, const void *what, size_t len)
+{
+	assert_true(l->len + len + 2 * HD_TLS_MORE <= LEN);
+	memcpy(l->record + l->len + HD_TLS_HEAD, what, len);
+	assert_true(hd_tls_record_seal(&l->says, l->record + l->len, len, type));
+	l->len += len + HD_TLS_MORE;
+}
+
+static void liar_adds_key(struct liar *l)
+{
+	liar_adds(l, HD_TLS_HANDSHAKE, "\x18\0\0\1\0", 5);
+	assert_true(hd_tls_way_renew(&l->says));
+}
+
+/* All of them at once. */
+static void liar_sends(struct liar *l, struct scene *s)
+{
+	assert_int_equal(send(s->pair[1], l->record, l->len, 0), l->len);
+	l->len = 0;
+}
+
+static void liar_end(struct liar *l)
+{
+	hd_tls_way_end(&l->says);
+	free(l->record);
+}
+
+/* Keys without end, and records of nothing: as long as they come, nobody else's turn would. */
+static void who_says_nothing_without_end_is_cut_off(void **state)
+{
+	for (int keys = 0; keys < 2; keys++) {
+		struct scene *s = scene_open(keys, 0);
+		struct liar liar;
+		bool gone;
+
+		liar_begin(&liar, s);
+		for (int i = 0; i < 40; i++)
+			if (keys)
+				liar_adds_key(&liar);
+			else
+				liar_adds(&liar, HD_TLS_DATA, "", 0);
+		liar_adds(&liar, HD_TLS_DATA, "word", 4);
+		liar_sends(&liar, s);
+		assert_int_equal(hear(s, s->in, LEN, &gone), -EBADMSG);
+		liar_end(&liar);
+		scene_close(s);
+	}
+}
+
+/* A record for each byte, with keys between them: a turn takes some of them, and says that there are more. */
+static void tiny_records_are_taken_in_turns(void **state)
+{
+	enum {
+		COUNT = 3000
+	};
+	struct scene *s = scene_open(true, 0);
+	int turns = 0, got = 0;
+	struct liar liar;
+	bool gone, more = true;
+
+	liar_begin(&liar, s);
+	for (int i = 0; i < COUNT; i++) {
+		liar_adds(&liar, HD_TLS_DATA, s->out + i, 1);
+		for (int k = 0; k < 30 && i % 1000 == 7; k++)
+			liar_adds_key(&liar);
+	}
+	liar_sends(&liar, s);
+	for (; more; turns++) {
+		ssize_t part = hear_more(s, s->in + got, LEN - (size_t)got, &gone, &more);
+
+		assert_true(part > 0 || part == -EAGAIN);
+		assert_true(part <= 1000);
+		got += part > 0 ? (int)part : 0;
+	}
+	assert_int_equal(got, COUNT);
+	assert_memory_equal(s->in, s->out, COUNT);
+	assert_in_range(turns, 4, 20);
+	liar_end(&liar);
+	scene_close(s);
+}
+
 /* ---- memory that is gone ---- */
 
 /* cmocka and the address sanitizer have handlers of their own, which stand for a program's */
@@ -306,6 +482,10 @@ int main(void)
 		cmocka_unit_test(what_it_pads_is_as_long_as_it_was),
 		cmocka_unit_test(a_goodbye_is_the_end),
 		cmocka_unit_test(other_records_are_refused),
+		cmocka_unit_test(who_speaks_early_is_refused),
+		cmocka_unit_test(a_call_offers_no_more_than_it_should),
+		cmocka_unit_test(who_says_nothing_without_end_is_cut_off),
+		cmocka_unit_test(tiny_records_are_taken_in_turns),
 		cmocka_unit_test(what_is_gone_is_not_said),
 		cmocka_unit_test(what_comes_for_memory_that_is_gone_is_lost),
 	};

@@ -18,6 +18,9 @@
 #define OUT_WORTH (256u << 10) /* sealed bytes that are worth a system call of their own */
 #define OUT_MOST (OUT_WORTH + RECORD_ROOM)
 #define AHEAD (256u << 10) /* sealed bytes that are read at once, by who hears more than HD_TLS_AHEAD */
+#define WORK 1024u	   /* records that one call opens; others have their turn then */
+#define KEY_WORK 16u	   /* what a new key costs, in records */
+#define IDLE 32u	   /* records in a row that say nothing: ours are never two */
 
 /* ---- the socket ---- */
 
@@ -86,6 +89,7 @@ static int hear_control(struct hd_seal *s, uint8_t type, const uint8_t *said, si
 	    memcmp(said, key_update, sizeof(key_update)) != 0 || said[4] > 1)
 		return -EBADMSG;
 	s->renew |= said[4] == 1;
+	s->work += KEY_WORK;
 	return hd_tls_way_renew(&s->hears) ? 0 : -EIO;
 }
 
@@ -103,6 +107,10 @@ static int hear_record(struct hd_seal *s)
 	if (said < 0)
 		return (int)said;
 	b->head += (size_t)len;
+	s->work++;
+	s->idle = type == HD_TLS_DATA && said ? 0 : s->idle + 1;
+	if (s->idle > IDLE)
+		return -EBADMSG;
 	if (type != HD_TLS_DATA) {
 		rc = hear_control(s, type, record + HD_TLS_HEAD, (size_t)said);
 		return rc < 0 ? rc : 1;
@@ -131,12 +139,12 @@ static bool in_fill(struct hd_seal *s)
 	return n > 0;
 }
 
-/* Something that was said is there. False: why not stands in err, ended and dry. */
+/* Something that was said is there. False: why not stands in err, ended and dry; or this call has done enough. */
 static bool has_plain(struct hd_seal *s)
 {
 	int rc;
 
-	while (!s->plain_len && !s->err && !s->ended) {
+	while (!s->plain_len && !s->err && !s->ended && s->work < WORK) {
 		rc = hear_record(s);
 		if (rc < 0)
 			s->err = rc;
@@ -148,11 +156,12 @@ static bool has_plain(struct hd_seal *s)
 	return s->plain_len > 0;
 }
 
-ssize_t hd_tls_read(struct hd_seal *s, const struct iovec *iov, int count, bool *gone)
+ssize_t hd_tls_read(struct hd_seal *s, const struct iovec *iov, int count, bool *gone, bool *more)
 {
 	size_t all = 0;
 
 	s->drained = s->dry = false;
+	s->work = 0;
 	ERR_set_mark();
 	for (int i = 0; i < count; i++)
 		for (size_t at = 0, n; at < iov[i].iov_len; at += n, all += n) {
@@ -166,9 +175,10 @@ ssize_t hd_tls_read(struct hd_seal *s, const struct iovec *iov, int count, bool 
 		}
 out:
 	ERR_pop_to_mark();
-	if (all || s->dry)
-		return all ? (ssize_t)all : -EAGAIN; /* what is wrong will be so the next time */
-	return s->err;
+	*more = !s->dry;
+	if (all)
+		return (ssize_t)all; /* what is wrong will be so the next time */
+	return s->err || s->ended ? s->err : -EAGAIN;
 }
 
 /* ---- what goes out ---- */

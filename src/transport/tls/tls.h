@@ -93,6 +93,9 @@ struct hd_seal {
 	bool heard_self;
 	int err; /* of the socket, or of what was read: negative errno */
 	unsigned heard_secrets;
+	unsigned shaken; /* bytes of the handshake that have come */
+	unsigned work;	 /* of this call of hd_tls_read: records, and what keys cost beside them */
+	unsigned idle;	 /* records since the last one that said something */
 	uint8_t secrets[2][HD_TLS_SECRET]; /* until the handshake is over */
 	struct hd_tls_way says, hears;
 	bool renew; /* the other end wants our next key */
@@ -112,7 +115,7 @@ size_t hd_tls_recv(struct hd_seal *s, void *to, size_t len);
 int hd_tls_flush(struct hd_seal *s);
 
 /* stream.c: members of struct hd_seal_module. */
-ssize_t hd_tls_read(struct hd_seal *s, const struct iovec *iov, int count, bool *gone);
+ssize_t hd_tls_read(struct hd_seal *s, const struct iovec *iov, int count, bool *gone, bool *more);
 ssize_t hd_tls_write(struct hd_seal *s, const struct iovec *iov, int count, size_t *left);
 
 /* group.c: members of struct hd_seal_module. */

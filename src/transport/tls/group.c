@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
  * Datagrams to groups, sealed one by one with AES-128-GCM. Each membership draws a salt, and seals with a key of its own that follows from the key
- * in the file, its node's id and the salt; so the number of the datagram can be the nonce, which no other ever uses with that key. Who receives
+ * in the file, its node's id and the salt; so the number of the datagram can be the nonce, which no other ever uses with that key. One that has said so much that
+ * the key wears out draws another salt. Who receives
  * derives the key of each sender from what the datagram says, and remembers a sender only when a datagram of his has proved to be sealed with it.
  *
  *	 0         4        6        8          24        40           48
@@ -97,9 +98,27 @@ static bool wrap_begin(const struct hd_seal_group *g, EVP_CIPHER_CTX *ctx, const
 
 /* ---- a membership ---- */
 
+/* Another salt, and so another key, before this one has sealed more than RFC 8446, 5.5 allows a link's. */
+static bool wrap_renew(struct hd_seal_group *g)
+{
+	struct wrap_who who = g->own;
+	EVP_CIPHER_CTX *ctx = NULL;
+
+	if (getrandom(who.salt, sizeof(who.salt), 0) == sizeof(who.salt))
+		ctx = wrap_cipher(g->sealer, &who, true);
+	if (!ctx)
+		return false;
+	EVP_CIPHER_CTX_free(g->ctx);
+	g->ctx = ctx;
+	g->own = who;
+	g->number = 0;
+	return true;
+}
+
 struct hd_seal_group *hd_tls_group(struct hd_sealer *sealer, const void *name, size_t len)
 {
 	struct hd_seal_group *g = calloc(1, sizeof(*g) + len);
+	bool has_key;
 
 	if (!g)
 		return NULL;
@@ -109,10 +128,9 @@ struct hd_seal_group *hd_tls_group(struct hd_sealer *sealer, const void *name, s
 	memcpy(g->name, name, len);
 	memcpy(g->own.id, sealer->identity + HD_TLS_IDENTITY_LEN, sizeof(g->own.id));
 	ERR_set_mark();
-	if (getrandom(g->own.salt, sizeof(g->own.salt), 0) == sizeof(g->own.salt))
-		g->ctx = wrap_cipher(sealer, &g->own, true);
+	has_key = wrap_renew(g);
 	ERR_pop_to_mark();
-	if (g->ctx)
+	if (has_key)
 		return g;
 	free(g);
 	return NULL;
@@ -140,7 +158,7 @@ void hd_tls_group_end(struct hd_seal_group *g)
 
 ssize_t hd_tls_wrap(struct hd_seal_group *g, const struct iovec *iov, int count, void *out, size_t room)
 {
-	struct wrap_head head = { .magic = htole32(MAGIC), .version = htole16(VERSION), .who = g->own };
+	struct wrap_head head = { .magic = htole32(MAGIC), .version = htole16(VERSION) };
 	uint8_t *at = (uint8_t *)out + sizeof(head);
 	size_t len = 0;
 	bool ok;
@@ -150,10 +168,12 @@ ssize_t hd_tls_wrap(struct hd_seal_group *g, const struct iovec *iov, int count,
 		len += iov[i].iov_len;
 	if (len + HD_SEAL_MORE > room)
 		return -EMSGSIZE;
+	ERR_set_mark();
+	ok = g->number < g->sealer->records || wrap_renew(g);
+	head.who = g->own;
 	head.number = htobe64(++g->number);
 	memcpy(out, &head, sizeof(head));
-	ERR_set_mark();
-	ok = wrap_begin(g, g->ctx, &head);
+	ok = ok && wrap_begin(g, g->ctx, &head);
 	for (int i = 0; i < count && ok; i++, at += n) {
 		n = 0;
 		ok = !iov[i].iov_len ||

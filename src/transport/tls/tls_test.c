@@ -378,6 +378,7 @@ static void the_end_is_told(void **state)
 /* ---- groups ---- */
 
 struct members {
+	uint64_t records; /* of one key */
 	struct hd_sealer *sealer[2];
 	struct hd_seal_group *group[2];
 	uint8_t wire[4096], out[4096];
@@ -388,7 +389,7 @@ static void members_open(struct members *m, const uint8_t *one, const uint8_t *o
 	const uint8_t *keys[2] = { one, other };
 
 	for (int i = 0; i < 2; i++) {
-		struct hd_sealer_attr attr = { .id = { (uint8_t)(i + 1) } };
+		struct hd_sealer_attr attr = { .id = { (uint8_t)(i + 1) }, .records = m->records };
 
 		memcpy(attr.key, keys[i], HD_SEAL_KEY);
 		assert_int_equal(hd_seal_module.open(&attr, &m->sealer[i]), 0);
@@ -422,7 +423,7 @@ static ssize_t unwrap(struct members *m, size_t len)
 
 static void a_group_hears_its_members(void **state)
 {
-	struct members m;
+	struct members m = { 0 };
 	ssize_t n;
 
 	members_open(&m, key_a, key_a, "group");
@@ -438,7 +439,7 @@ static void a_group_hears_its_members(void **state)
 
 static void a_group_hears_nobody_else(void **state)
 {
-	struct members m;
+	struct members m = { 0 };
 	ssize_t n;
 
 	members_open(&m, key_b, key_a, "group");
@@ -458,7 +459,7 @@ static void a_group_hears_nobody_else(void **state)
 
 static void a_changed_datagram_is_noticed(void **state)
 {
-	struct members m;
+	struct members m = { 0 };
 	size_t n;
 
 	members_open(&m, key_a, key_a, "group");
@@ -479,7 +480,7 @@ static void datagrams_come_once_and_in_any_order(void **state)
 		COUNT = 1100
 	};
 	static uint8_t kept[COUNT][HD_SEAL_MORE + 4];
-	struct members m;
+	struct members m = { 0 };
 
 	members_open(&m, key_a, key_a, "group");
 	for (int i = 0; i < COUNT; i++) {
@@ -505,6 +506,31 @@ static void datagrams_come_once_and_in_any_order(void **state)
 	members_close(&m);
 }
 
+/* Who says much takes another key, which those who hear him find by the datagram; what has come does not come again. */
+static void a_member_takes_new_keys(void **state)
+{
+	enum {
+		COUNT = 8
+	};
+	static uint8_t kept[COUNT][HD_SEAL_MORE + 4];
+	struct members m = { .records = 3 };
+	int keys = 0;
+
+	members_open(&m, key_a, key_a, "group");
+	for (int i = 0; i < COUNT; i++) {
+		assert_int_equal(wrap(&m, "word"), sizeof(kept[i]));
+		memcpy(kept[i], m.wire, sizeof(kept[i]));
+		keys += !i || memcmp(kept[i] + 24, kept[i - 1] + 24, 16) != 0; /* the salt */
+		assert_int_equal(unwrap(&m, sizeof(kept[i])), 4);
+	}
+	assert_int_equal(keys, 3);
+	for (int i = 0; i < COUNT; i++) {
+		memcpy(m.wire, kept[i], sizeof(kept[i]));
+		assert_int_equal(unwrap(&m, sizeof(kept[i])), -EALREADY);
+	}
+	members_close(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -524,6 +550,7 @@ int main(void)
 		cmocka_unit_test(a_group_hears_nobody_else),
 		cmocka_unit_test(a_changed_datagram_is_noticed),
 		cmocka_unit_test(datagrams_come_once_and_in_any_order),
+		cmocka_unit_test(a_member_takes_new_keys),
 	};
 
 	return cmocka_run_group_tests_name("tls", tests, NULL, NULL);

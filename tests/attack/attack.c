@@ -52,6 +52,7 @@ void attack_needs_root(void)
 static struct {
 	int before, here, there[2]; /* networks */
 	int from;
+	bool are_there;
 } hosts = { .before = -1, .here = -1, .there = { -1, -1 }, .from = -1 };
 
 static int network_of_this_thread(void)
@@ -86,7 +87,7 @@ static bool host_join(int i)
 	return !system(here) && enter(hosts.there[i]) && !system(there) && enter(hosts.here);
 }
 
-bool attack_hosts_open(void)
+static bool hosts_make(void)
 {
 	hosts.before = network_of_this_thread();
 	if ((hosts.there[0] = network_new()) < 0 || (hosts.there[1] = network_new()) < 0 ||
@@ -96,11 +97,31 @@ bool attack_hosts_open(void)
 	       host_join(1);
 }
 
+void attack_hosts_open(void)
+{
+	hosts.are_there = hosts_make();
+	if (!hosts.are_there)
+		return;
+	setenv("HEDDLE_ADDR", ATTACK_ADDR, 1);
+	setenv("HEDDLE_ALLOW", "10.77.0.0/16", 1);
+}
+
+void attack_needs_hosts(void)
+{
+	if (hosts.are_there)
+		return;
+	print_message("run as root, where network namespaces can be made and ip(8) is there\n");
+	skip();
+}
+
 void attack_hosts_close(void)
 {
 	int *all[] = { &hosts.before, &hosts.here, &hosts.there[0], &hosts.there[1] };
 
 	hosts.from = -1;
+	hosts.are_there = false;
+	unsetenv("HEDDLE_ADDR");
+	unsetenv("HEDDLE_ALLOW");
 	if (hosts.there[0] >= 0) /* we have left ours */
 		assert_true(enter(hosts.before));
 	for (int i = 0; i < 4; i++) {

@@ -29,11 +29,13 @@ bool attack_as(unsigned uid);
 void attack_needs_root(void);
 
 /*
- * attack_hosts_open: this thread's network is a new one, with ATTACK_ADDR and two hosts beside it; false: the test is to be skipped.
- * attack_from: who dials or listens from here on is on that one of them, 0 or 1; -1: on this host. attack_hosts_close: all is as before.
+ * attack_hosts_open: this thread's network is a new one, with ATTACK_ADDR and two hosts beside it, and nodes that open from here on are there and let
+ * them in. attack_needs_hosts: skips the test where that could not be had. attack_from: who dials or listens from here on is on that one of them, 0 or 1;
+ * -1: on this host. attack_hosts_close: all is as before.
  */
 #define ATTACK_ADDR "10.77.0.1"
-bool attack_hosts_open(void);
+void attack_hosts_open(void);
+void attack_needs_hosts(void);
 void attack_hosts_close(void);
 void attack_from(int host);
 

@@ -14,8 +14,6 @@
 #define CROWD 200
 #define OTHER_STRANGER 54322
 
-static bool hosts_are_there;
-
 struct scene {
 	struct side a;
 	struct wire *w; /* CROWD */
@@ -49,11 +47,7 @@ static int setup_impatient(void **state)
 /* The strangers are on other hosts: tests skip where there can be none. */
 static int setup_hosts(void **state)
 {
-	hosts_are_there = attack_hosts_open();
-	if (hosts_are_there) {
-		setenv("HEDDLE_ADDR", ATTACK_ADDR, 1);
-		setenv("HEDDLE_ALLOW", "10.77.0.0/16", 1);
-	}
+	attack_hosts_open();
 	return setup(state);
 }
 
@@ -74,17 +68,7 @@ static int teardown_hosts(void **state)
 {
 	teardown(state);
 	attack_hosts_close();
-	unsetenv("HEDDLE_ADDR");
-	unsetenv("HEDDLE_ALLOW");
 	return 0;
-}
-
-static void needs_hosts(void)
-{
-	if (hosts_are_there)
-		return;
-	print_message("run as root, where network namespaces can be made and ip(8) is there\n");
-	skip();
 }
 
 /* This user comes as one more node; false: he is refused. */
@@ -452,7 +436,7 @@ static void hosts(void **state)
 {
 	struct scene *s = *state;
 
-	needs_hosts();
+	attack_needs_hosts();
 	attack_from(0);
 	assert_int_equal(come_all(s, 0) + come_all(s, STRANGER), WINDOWS / 2);
 	serves(&s->a);
@@ -474,7 +458,7 @@ static void left_by_a_host(void **state)
 	struct scene *s = *state;
 	int left = 0;
 
-	needs_hosts();
+	attack_needs_hosts();
 	attack_from(0);
 	while (left < WINDOWS && leaves(s, s->w, 0))
 		left++;

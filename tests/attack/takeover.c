@@ -45,16 +45,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-static bool hosts_are_there;
-
 /* A and B are on one host, and there are others. */
 static int setup_hosts(void **state)
 {
-	hosts_are_there = attack_hosts_open();
-	if (hosts_are_there) {
-		setenv("HEDDLE_ADDR", ATTACK_ADDR, 1);
-		setenv("HEDDLE_ALLOW", "10.77.0.0/16", 1);
-	}
+	attack_hosts_open();
 	return setup(state);
 }
 
@@ -62,8 +56,6 @@ static int teardown_hosts(void **state)
 {
 	teardown(state);
 	attack_hosts_close();
-	unsetenv("HEDDLE_ADDR");
-	unsetenv("HEDDLE_ALLOW");
 	return 0;
 }
 
@@ -303,10 +295,7 @@ static void an_advert_and_an_id_that_are_anothers(void **state)
 /* He is on another host, which B has answered as any. */
 static void an_advert_of_this_host_from_another(void **state)
 {
-	if (!hosts_are_there) {
-		print_message("run as root, where network namespaces can be made and ip(8) is there\n");
-		skip();
-	}
+	attack_needs_hosts();
 	attack_from(0);
 	passes_on(*state, 0, true);
 }

@@ -5,6 +5,7 @@
 #include "base/realm.h"
 #include "engine/cm/conn.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -170,20 +171,14 @@ static void hang_up_behind_it(struct wire *w)
 	wire_hang_up(w);
 }
 
-/* Of a socket that its process has closed the kernel says that it is root's, as we are: what it has said is nobody's. */
-static void a_name_of_who_has_hung_up(void **state)
+/* A message as if from B, whose name he says is his; A listens to nobody yet. */
+static void speaks_as_b(struct scene *s)
 {
 	const struct hd_pkt hello = { .kind = HD_PKT_HELLO }, use = { .kind = HD_PKT_USE };
-	struct scene *s = *state;
 	struct hd_hello h;
 	struct hd_pkt pkt;
-	char in[8];
 
-	attack_needs_root();
-	assert_int_equal(hd_dest_get(s->a.node, (struct sockaddr *)&s->b_name, &s->a.to), 0);
-	side_post(&s->a, in, sizeof(in), 1, 0, NULL, in);
-	attack_dial(s->w, &s->a, STRANGER);
-	s->w->node = s->b.node; /* A does not listen yet */
+	s->w->node = s->b.node;
 	wire_hello(s->w, &h);
 	wire_say(s->w, &hello, &h, sizeof(h));
 	wire_say(s->w, &use, NULL, 0);
@@ -192,11 +187,109 @@ static void a_name_of_who_has_hung_up(void **state)
 	s->w->answer.imm = s->a.ep->index;
 	pkt = wire_eager(s->w, 1, 0);
 	pkt.src = 3;
-	wire_say(s->w, &pkt, "from B?", sizeof(in));
+	wire_say(s->w, &pkt, "from B?", 8);
+}
+
+/* Of a socket that its process has closed the kernel says that it is root's, as we are: what it has said is nobody's. */
+static void a_name_of_who_has_hung_up(void **state)
+{
+	struct scene *s = *state;
+	char in[8];
+
+	attack_needs_root();
+	assert_int_equal(hd_dest_get(s->a.node, (struct sockaddr *)&s->b_name, &s->a.to), 0);
+	side_post(&s->a, in, sizeof(in), 1, 0, NULL, in);
+	attack_dial(s->w, &s->a, STRANGER);
+	speaks_as_b(s);
 	hang_up_behind_it(s->w);
 	attack_poll(s->all, 1, 20);
 	assert_null(hd_cq_peek(s->a.cq));
 	b_gets_it(s);
+}
+
+/* He calls from a port that he has taken. */
+static void dial_from_a_port(struct wire *w, struct side *s, struct sockaddr_in *port)
+{
+	socklen_t size = sizeof(*port);
+	struct sockaddr_storage name;
+	const int one = 1;
+
+	*port = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	assert_int_equal(hd_ep_name(s->ep, AF_INET, &name), 0);
+	assert_true(attack_as(STRANGER));
+	w->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	assert_true(attack_as(0));
+	assert_int_equal(setsockopt(w->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+	assert_int_equal(bind(w->fd, (struct sockaddr *)port, size), 0);
+	assert_int_equal(getsockname(w->fd, (struct sockaddr *)port, &size), 0);
+	assert_true(!connect(w->fd, (struct sockaddr *)&name, size) || errno == EINPROGRESS);
+}
+
+/* One of ours listens there since. */
+static int listen_in_his_place(const struct sockaddr_in *port)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int one = 1;
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)port, sizeof(*port)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
+
+/* He hangs up, and the kernel has forgotten his socket: as it does after a second (TCP_LINGER2) or a minute, but at once. */
+static void be_forgotten(struct wire *w)
+{
+	const int one = 1;
+
+	if (setsockopt(w->fd, IPPROTO_TCP, TCP_REPAIR, &one, sizeof(one))) {
+		print_message("run with CAP_NET_ADMIN: only so a socket can be forgotten at once\n");
+		skip();
+	}
+	wire_hang_up(w);
+}
+
+/* One of ours has his port since, and is what the kernel finds when it is asked whose the connection is. */
+static void a_name_of_who_has_left_his_port_to_us(void **state)
+{
+	struct scene *s = *state;
+	struct sockaddr_in port;
+	char in[8];
+	int fd;
+
+	attack_needs_root();
+	assert_int_equal(hd_dest_get(s->a.node, (struct sockaddr *)&s->b_name, &s->a.to), 0);
+	side_post(&s->a, in, sizeof(in), 1, 0, s->a.to, in);
+	dial_from_a_port(s->w, &s->a, &port);
+	speaks_as_b(s);
+	be_forgotten(s->w);
+	fd = listen_in_his_place(&port);
+	attack_poll(s->all, 1, 20);
+	assert_null(hd_cq_peek(s->a.cq));
+	b_gets_it(s);
+	close(fd);
+}
+
+/* Whose he is the kernel does not tell, and neither whose the name is, for it is nobody's yet: that does not make it his. */
+static void a_name_that_nobody_has_yet(void **state)
+{
+	struct scene *s = *state;
+	struct sockaddr_storage name;
+	struct sockaddr_in port;
+	struct hd_dest *dest;
+
+	attack_needs_root();
+	close(attack_listen(0, &name));
+	assert_int_equal(hd_dest_get(s->a.node, (struct sockaddr *)&name, &dest), 0);
+	dial_from_a_port(s->w, &s->a, &port);
+	s->b_name = name;
+	speaks_as_b(s);
+	be_forgotten(s->w);
+	for (struct settling t = settling(20); settling_on(&t);) {
+		hd_node_poll(s->a.node);
+		assert_int_not_equal(dest->state, HD_DEST_BOUND);
+	}
+	hd_dest_put(dest);
 }
 
 static uint32_t answered(const struct scene *s)
@@ -309,6 +402,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_id_that_is_anothers, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_id_does_not_keep_its_owner_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_name_of_who_has_hung_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_name_of_who_has_left_his_port_to_us, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_name_that_nobody_has_yet, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_call_that_is_anothers, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_advert_that_is_anothers, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_advert_and_an_id_that_are_anothers, setup, teardown),

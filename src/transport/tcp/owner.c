@@ -90,6 +90,8 @@ static int diag_ask(int fd, const struct asked *a, struct owner *out)
 											     : -EPROTO;
 	if (n < (ssize_t)NLMSG_LENGTH(sizeof(*found)))
 		return -EPROTO;
+	if (found->id.idiag_dport != port_of(&a->other))
+		return -ENOENT; /* for one that it has forgotten the kernel names who listens at its port now */
 	*out = (struct owner){ found->idiag_uid, found->idiag_inode };
 	return 0;
 }
@@ -190,12 +192,14 @@ static int owner_in_both(struct asked *a, struct owner *out)
 	return rc;
 }
 
-static uint64_t realm_of(struct asked *a)
+/* none: where the kernel knows no such socket */
+static uint64_t realm_of(struct asked *a, enum hd_realm none)
 {
 	struct owner owner;
+	int rc = owner_in_both(a, &owner);
 
-	if (owner_in_both(a, &owner))
-		return HD_REALM_HERE;
+	if (rc)
+		return rc == -ENOENT ? none : HD_REALM_HERE;
 	return !owner.inode && !owner.uid ? HD_REALM_GONE : hd_realm_of_user(owner.uid);
 }
 
@@ -219,7 +223,8 @@ uint64_t hd_tcp_realm(struct hd_link *link)
 
 	if (!link->is_local)
 		return HD_REALM_FAR;
-	return owner_asked(tcp_link(link), &a) ? HD_REALM_HERE : realm_of(&a);
+	/* it may have been forgotten, or the kernel translates addresses: he is somebody of this host */
+	return owner_asked(tcp_link(link), &a) ? HD_REALM_HERE : realm_of(&a, HD_REALM_HERE);
 }
 
 int hd_tcp_holder(struct hd_link *link, struct hd_holder *out)
@@ -240,5 +245,5 @@ uint64_t hd_tcp_realm_at(struct hd_port *port, const struct sockaddr *addr)
 	memcpy(&a.own, addr, hd_sockaddr_size(addr));
 	hd_tcp_addr_plain(&a.own);
 	a.other.ss_family = a.own.ss_family;
-	return realm_of(&a);
+	return realm_of(&a, HD_REALM_GONE);
 }

@@ -75,7 +75,7 @@ static void ask(bool lacks, int often)
 	close(gone);
 	mine = listener(&fd);
 	for (int i = 0; i < 3; i++)
-		if (realm_at(&mine) != hd_realm_of_user(getuid()) || realm_at(&nobodys) != HD_REALM_HERE)
+		if (realm_at(&mine) != hd_realm_of_user(getuid()) || realm_at(&nobodys) != HD_REALM_GONE)
 			_exit(1);
 	_exit(asked == often || (!lacks && asked == 1) ? 0 : 2); /* this one may be such a kernel */
 }

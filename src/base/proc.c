@@ -39,14 +39,18 @@ bool hd_proc_stat(pid_t pid, char *state, uint64_t *born)
 	return true;
 }
 
-static bool proc_has(const char *process, const char *socket)
+bool hd_proc_has(pid_t pid, uint64_t inode)
 {
-	char path[320], to[64];
+	char path[64], socket[40], to[64];
 	bool has = false;
 	struct dirent *e;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%s/fd", process);
+	snprintf(socket, sizeof(socket), "socket:[%" PRIu64 "]", inode);
+	if (pid == getpid()) /* which /proc may know by another number */
+		snprintf(path, sizeof(path), "/proc/self/fd");
+	else
+		snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	dir = opendir(path);
 	while (dir && !has && (e = readdir(dir))) {
 		ssize_t n = readlinkat(dirfd(dir), e->d_name, to, sizeof(to) - 1);
@@ -64,15 +68,14 @@ pid_t hd_proc_of_socket(uint64_t inode)
 	uint64_t born, first = UINT64_MAX;
 	DIR *dir = opendir("/proc");
 	pid_t pid, found = 0;
-	char socket[40], state;
 	struct dirent *e;
 	struct stat st;
+	char state;
 
-	snprintf(socket, sizeof(socket), "socket:[%" PRIu64 "]", inode);
 	while (dir && (e = readdir(dir))) {
 		pid = (pid_t)atoi(e->d_name);
 		if (pid <= 0 || fstatat(dirfd(dir), e->d_name, &st, 0) < 0 || st.st_uid != geteuid() ||
-		    !proc_has(e->d_name, socket) || !hd_proc_stat(pid, &state, &born) || born >= first)
+		    !hd_proc_has(pid, inode) || !hd_proc_stat(pid, &state, &born) || born >= first)
 			continue;
 		found = pid;
 		first = born;

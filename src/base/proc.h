@@ -20,6 +20,9 @@ struct hd_holder {
 	uint64_t socket;
 };
 
+/* hd_proc_has: has this process the socket with this inode open? False too where it cannot be seen. */
+bool hd_proc_has(pid_t pid, uint64_t inode);
+
 /* hd_proc_of: the process. 0: it is not seen from here. */
 pid_t hd_proc_of(const struct hd_holder *h);
 

@@ -4,6 +4,7 @@
 #include "base/shared.h"
 
 #include "base/memfd.h"
+#include "base/proc.h"
 #include "base/realm.h"
 #include "base/socket.h"
 
@@ -23,10 +24,10 @@
 #define PREFIX 72
 #define TURN_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-/* A name that somebody has, which may lead anywhere. */
+/* A name that somebody has, which may lead anywhere, and the inode of the socket that has it. */
 struct claim {
 	int pid, fd;
-	uint64_t random;
+	uint64_t random, socket;
 };
 
 /* ---- names ------------------------------------------------------------------------------------------------------------ */
@@ -93,13 +94,23 @@ static int claim_open(const struct hd_shared_attr *attr, const struct claim *c, 
 	return fd;
 }
 
-/* A line of /proc/net/unix ends with the name, after '@'. */
+/* A line of /proc/net/unix ends with the socket's inode and its name, after '@'. */
 static bool claim_read(const char *line, const char *prefix, struct claim *c)
 {
 	const char *at = strchr(line, '@');
 
 	return at && !strncmp(at + 1, prefix, strlen(prefix)) &&
-	       sscanf(at + 1 + strlen(prefix), "%d/%d/%" SCNx64, &c->pid, &c->fd, &c->random) == 3;
+	       sscanf(at + 1 + strlen(prefix), "%d/%d/%" SCNx64, &c->pid, &c->fd, &c->random) == 3 &&
+	       sscanf(line, "%*s %*s %*s %*s %*s %*s %" SCNu64, &c->socket) == 1;
+}
+
+/*
+ * Is the name that of the process which it leads to, and so of our user as the file is? Anybody may have made a name that leads to what that process has, so
+ * that it seems to want its turn for ever.
+ */
+static bool claim_is_own(const struct claim *c)
+{
+	return hd_proc_has(c->pid, c->socket);
 }
 
 /* The first of those who have it, but `but`: a descriptor, else -1. */
@@ -114,9 +125,14 @@ static int shared_find(const struct hd_shared_attr *attr, const char *what, int 
 	if (!f)
 		return -1;
 	prefix_of(attr, what, prefix);
-	while (fd < 0 && fgets(line, sizeof(line), f))
+	while (fd < 0 && fgets(line, sizeof(line), f)) {
 		if (claim_read(line, prefix, c) && c->random != but)
 			fd = claim_open(attr, c, like, &st);
+		if (fd >= 0 && !claim_is_own(c)) {
+			close(fd);
+			fd = -1;
+		}
+	}
 	fclose(f);
 	return fd;
 }

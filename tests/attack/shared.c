@@ -66,16 +66,15 @@ static void prefix_of(const char *what, char *text)
 	snprintf(text, PREFIX, "heddle/%s/test/0/%016" PRIx64 "/", what, h);
 }
 
-/* A name that leads to this descriptor of ours. */
-static int lead_to(const char *what, int to, unsigned random)
+/* A name that leads to this descriptor of that process. */
+static int lead_to(const char *what, pid_t whose, int to, unsigned random)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_DGRAM, 0), len;
 	char prefix[PREFIX];
 
 	prefix_of(what, prefix);
-	len = snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "%s%d/%d/%016x", prefix, getpid(), to,
-		       random);
+	len = snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "%s%d/%d/%016x", prefix, whose, to, random);
 	return bind(fd, (struct sockaddr *)&un,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len));
 }
@@ -95,28 +94,57 @@ static void stranger(int ready)
 	files[2] = open("/etc/passwd", O_RDONLY);
 	rc = turns < 0 || files[0] < 0;
 	for (int i = 0; i < 3; i++)
-		rc |= lead_to("file", files[i], 1 + (unsigned)i);
-	rc |= lead_to("turn", turns, 1);
-	rc |= lead_to("file", open("/dev/null", O_PATH), 4);
+		rc |= lead_to("file", getpid(), files[i], 1 + (unsigned)i);
+	rc |= lead_to("turn", getpid(), turns, 1);
+	rc |= lead_to("file", getpid(), open("/dev/null", O_PATH), 4);
 	if (rc || write(ready, "", 1) != 1)
 		_exit(1);
 	pause();
 }
 
-static void his_file_is_not_taken(void **state)
+/* What is our own process's leads to itself by his names: it seems to want what it has, and to have been there before. */
+static void mirror(int ready)
 {
-	struct hd_shared a, b;
-	char value[8], byte;
+	int rc = setgid(STRANGER) || setuid(STRANGER);
+
+	for (int fd = 3; fd < 40; fd++)
+		rc |= lead_to("turn", getppid(), fd, 0);
+	rc |= prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (rc || write(ready, "", 1) != 1)
+		_exit(1);
+	pause();
+}
+
+static pid_t stranger_begin(void (*stranger_fn)(int ready))
+{
+	char byte;
 	int p[2];
 	pid_t pid;
 
-	attack_needs_root();
 	assert_int_equal(pipe(p), 0);
 	pid = fork();
 	if (!pid)
-		stranger(p[1]);
+		stranger_fn(p[1]);
 	close(p[1]);
 	assert_int_equal(read(p[0], &byte, 1), 1);
+	close(p[0]);
+	return pid;
+}
+
+static void stranger_end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void his_file_is_not_taken(void **state)
+{
+	struct hd_shared a, b;
+	char value[8];
+	pid_t pid;
+
+	attack_needs_root();
+	pid = stranger_begin(stranger);
 	assert_int_equal(open_ours(true, &a, value), 0);
 	assert_string_equal(value, "ours");
 	memset(value, 0, sizeof(value));
@@ -124,9 +152,21 @@ static void his_file_is_not_taken(void **state)
 	assert_string_equal(value, "ours");
 	hd_shared_close(&a);
 	hd_shared_close(&b);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	close(p[0]);
+	stranger_end(pid);
+}
+
+static void nobody_is_kept_from_his_turn(void **state)
+{
+	struct hd_shared a;
+	char value[8];
+	pid_t pid;
+
+	attack_needs_root();
+	pid = stranger_begin(mirror);
+	assert_int_equal(open_ours(true, &a, value), 0);
+	assert_string_equal(value, "ours");
+	hd_shared_close(&a);
+	stranger_end(pid);
 }
 
 /* He opens the file of that name himself: he finds none, and what he has is of his own. */
@@ -155,6 +195,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(his_file_is_not_taken),
+		cmocka_unit_test(nobody_is_kept_from_his_turn),
 		cmocka_unit_test(ours_is_not_given),
 	};
 

@@ -40,8 +40,8 @@ static void say_goodbye(struct rs *rs)
 		return;
 	while (!rc && rs->state == RS_ACCEPTED)
 		rc = rs_await(rs, due);
-	if (!rc && rs->state == RS_CONNECTED && !rs->end.shut_write)
-		rc = rs_tell(rs, RS_FIN, NULL, 0);
+	if (!rc && rs->state == RS_CONNECTED && !(rs->end.shut_write && rs->end.shut_read))
+		rc = rs_tell(rs, RS_FIN, "", 1);
 	rs->end.shut_write = true;
 	while (!rc && rs->state == RS_CONNECTED && rs->out.done != rs->out.sent)
 		rc = rs_await(rs, due);

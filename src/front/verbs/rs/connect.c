@@ -166,7 +166,7 @@ static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t addr
 		return rs->nonblocking ? -EINPROGRESS : await_connection(rs);
 	case RS_CONNECTED:
 	case RS_ACCEPTED:
-		return 0;
+		return rs->end.deaf ? -ENOTCONN : 0;
 	case RS_OVER:
 		if (rs->end.met)
 			return -ENOTCONN;

@@ -147,6 +147,17 @@ END
 else
 	skip "no network at all" "there are no user and network namespaces here"
 fi
+# shm_alone SERVER'S-TRANSPORT CALLER…: what a caller says that may use shared memory alone
+shm_alone() {
+	local server ip port
+	HEDDLE_TRANSPORT=$1 timeout 20 "$P" serve >"$S/alone" &
+	server=$!
+	address_in "$S/alone" "$server" && HEDDLE_TRANSPORT=shm timeout 20 "${@:2}" call "$ip" "$port"
+	kill "$server"
+	wait "$server"
+}
+check_output "another end that shares no memory" 'the other end shares none with this one: .*; use HEDDLE_TRANSPORT=auto at both' shm_alone tcp "$P"
+
 # narrow COMMAND: in a network whose kernel gives out one port alone, which somebody has
 narrow() {
 	unshare -Urn bash -c 'ip link set lo up && echo 50000 50000 >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"' sh python3 -c 'import socket, subprocess, sys
@@ -172,6 +183,8 @@ a key that may not be opened | the user of this process may not open it: give hi
 a folder that one may not write in | choose a folder that you may write in | bare "$S/heddle" key "$S/mine"
 a port that root alone has | ports below 1024 are for root: choose others, and see HEDDLE_PORTS | bare env FI_PROVIDER_PATH="$S" HEDDLE_PORTS=80 timeout 20 "$S/e2e-peer" serve
 END
+	check_output "another user's, by shared memory alone" 'the other end is of another user: run both as one, or use HEDDLE_TRANSPORT=auto at both' \
+		shm_alone shm setpriv --reuid 65534 --regid 65534 --clear-groups env FI_PROVIDER_PATH="$S" "$S/e2e-peer"
 else
 	skip "other users" "run it as root: only root can become another user"
 fi

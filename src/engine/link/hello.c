@@ -229,15 +229,24 @@ static void greeting_drop(struct hd_peer *peer)
 			hello_leave(links[i]);
 }
 
+/* What keeps shared memory from this other end, as far as is known, and what to do. */
+static const char *without_shm(const struct hd_link *link)
+{
+	if (link->realm == HD_REALM_FAR)
+		return "is on another host, or in another network namespace: use HEDDLE_TRANSPORT=auto at both";
+	if (link->realm >= HD_REALM_USER && link->realm != hd_realm_own())
+		return "is of another user: run both as one, or use HEDDLE_TRANSPORT=auto at both";
+	return "shares none with this one: it has HEDDLE_TRANSPORT=tcp, or one of both says what is wrong; use HEDDLE_TRANSPORT=auto at both";
+}
+
 /* May this link carry data? */
 static bool link_allowed(const struct hd_link *link)
 {
 	if (hd_links(link->node)->transport_choice != HD_USE_SHM || !link->port->transport->addressed)
 		return true;
-	HD_LOG_EVERY_MS(
-		1000, HD_LOG_WARN,
-		"HEDDLE_TRANSPORT=shm, but the other end cannot be reached through shared memory: it is on another host, in another "
-		"network namespace, of another user, or has HEDDLE_TRANSPORT=tcp; use HEDDLE_TRANSPORT=auto");
+	HD_LOG_EVERY_MS(1000, HD_LOG_WARN,
+			"HEDDLE_TRANSPORT=shm allows nothing but shared memory, and the other end %s",
+			without_shm(link));
 	return false;
 }
 

@@ -104,7 +104,7 @@ static int check_creds(struct hd_shm_link *l, int sock)
 	if (err)
 		return err;
 	if (hd_realm_of_user(cred.uid) != hd_realm_own() || hd_realm_own() == HD_REALM_HERE) {
-		hd_info("process %d belongs to user %u: no shared memory with it, but TCP; run both ends as one user",
+		hd_info("process %d belongs to user %u: no shared memory with it; run both ends as one user",
 			(int)cred.pid, cred.uid);
 		return -EACCES;
 	}

@@ -24,6 +24,14 @@ static void asked_lost(struct hd_pending *asked, enum hd_status status)
 
 static const struct hd_pending_ops asked_ops = { .lost = asked_lost };
 
+/* Each question has a number of its own: one node may be asked twice for a call, and its first answer come after the second question. */
+static uint32_t call_number(struct hd_conns *conns)
+{
+	if (!++conns->requests)
+		conns->requests = 1;
+	return conns->requests;
+}
+
 /* The service's node can be reached: ask. */
 void hd_call_ask(struct hd_conn *c)
 {
@@ -34,7 +42,7 @@ void hd_call_ask(struct hd_conn *c)
 			      .dst = c->dest->remote,
 			      .gen = c->dest->gen,
 			      .src = c->ep->index,
-			      .op = c->number };
+			      .op = c->number = call_number(hd_conns(c->ep->node)) };
 
 	hd_ep_describe(c->ep, &body.from);
 	memcpy(body.data, c->priv.data, c->priv.len);
@@ -74,9 +82,6 @@ int hd_ep_connect(struct hd_ep *ep, const struct hd_connect_args *args)
 		return -EINVAL;
 	if (c->state != HD_CONN_IDLE)
 		return -EISCONN;
-	if (!++hd_conns(node)->requests)
-		hd_conns(node)->requests = 1;
-	c->number = hd_conns(node)->requests;
 	c->space = args->space;
 	c->space_number = args->number;
 	c->priv.word = args->data.word;

@@ -104,7 +104,7 @@ void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 		orphan(r);
 }
 
-/* Each call has a number of its own, so there is one such; of a caller who gives two the same, the later one. */
+/* Each question has a number of its own, so there is one such; of a caller who gives two the same, the later one. */
 static uint64_t call_key(uint32_t index, uint32_t op)
 {
 	return (uint64_t)index << 32 | op;

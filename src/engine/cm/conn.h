@@ -49,7 +49,7 @@ struct hd_conn {
 	struct hd_timer timer; /* all but the states at the ends are left within a time */
 	uint64_t due;	       /* caller: when all of it must be over; 0: no such time */
 	struct hd_patience patience;
-	uint32_t number;       /* caller: of the request */
+	uint32_t number;       /* caller: of the question that is under way, or was the last */
 	uint64_t space_number; /* caller: of the service */
 	uint32_t space;
 	unsigned next;	/* caller, space not 0: hd_space_port to be tried next */

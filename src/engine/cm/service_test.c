@@ -112,16 +112,31 @@ static void stranger_close(struct stranger *s)
 	assert_int_equal(hd_node_close(s->node), 0);
 }
 
-static void stranger_dies(struct stranger *s, struct rig *r)
+static void stranger_is_asked(struct stranger *s, struct rig *r)
 {
-	struct hd_link *link;
-
-	call(r, NULL);
 	for (int i = 0; i < 1000000 && r->a.ep->conn->state != HD_CONN_ASKED; i++) {
 		hd_node_poll(s->node);
 		hd_node_poll(r->a.node);
 	}
 	assert_int_equal(r->a.ep->conn->state, HD_CONN_ASKED);
+}
+
+static struct hd_peer *peer_of(struct hd_node *node)
+{
+	struct hd_link *link;
+
+	TAILQ_FOREACH(link, &hd_links(node)->links, entry)
+		if (link->peer)
+			return link->peer;
+	return NULL;
+}
+
+static void stranger_dies(struct stranger *s, struct rig *r)
+{
+	struct hd_link *link;
+
+	call(r, NULL);
+	stranger_is_asked(s, r);
 	TAILQ_FOREACH(link, &hd_links(s->node)->links, entry)
 		hd_link_down(link, -ECONNRESET, "dies");
 	for (int i = 0; i < 1000000 && r->a.ep->conn->state == HD_CONN_ASKED; i++) {
@@ -216,6 +231,37 @@ static void a_stranger_of_another_transport(void **state)
 	close(claim);
 	rig_close(&r);
 	stranger_close(&s);
+}
+
+/* What answers an earlier question of the same call, and comes when the next has been asked there, answers nothing. */
+static void an_answer_to_an_earlier_question(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct hd_pkt pkt = { .kind = HD_PKT_REJECT, .imm = ENOENT };
+		struct hd_request *request;
+		struct stranger s;
+		struct rig r;
+
+		setenv("HEDDLE_TRANSPORT", transport, 1);
+		hd_config_load();
+		stranger_open(&s, 7488);
+		rig_open_at(&r, transport, space, 7488);
+		call(&r, NULL);
+		stranger_is_asked(&s, &r);
+		pkt.op = r.a.ep->conn->number;
+		request = next_beside(&r, &s, r.eb).request;
+		assert_non_null(request);
+		pkt.dst = r.a.ep->index;
+		pkt.gen = r.a.ep->gen;
+		hd_peer_send(peer_of(r.server), &pkt, NULL, 0);
+		none(&r, r.ea);
+		assert_int_equal(r.a.ep->conn->state, HD_CONN_ASKED);
+		assert_int_equal(hd_ep_accept(r.b.ep, request, NULL), 0);
+		both_up(&r);
+		rig_close(&r);
+		stranger_close(&s);
+	}
 }
 
 static void nobody_has_that_name(void **state)
@@ -406,6 +452,7 @@ int main(void)
 		cmocka_unit_test(a_stranger_dies_before_he_answers),
 		cmocka_unit_test(the_service_dies_before_it_answers),
 		cmocka_unit_test(a_stranger_of_another_transport),
+		cmocka_unit_test(an_answer_to_an_earlier_question),
 		cmocka_unit_test(nobody_has_that_name),
 		cmocka_unit_test(somebody_comes_late),
 		cmocka_unit_test(a_port_is_listened_on_again),

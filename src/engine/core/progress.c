@@ -163,6 +163,7 @@ void hd_port_active(struct hd_port *port, bool on)
 		while (hd_core(node)->active[i] != port)
 			i++;
 		hd_core(node)->active[i] = hd_core(node)->active[--hd_core(node)->active_count];
+		hd_core(node)->active[hd_core(node)->active_count] = NULL;
 	}
 }
 
@@ -254,10 +255,11 @@ static inline void turn_check(struct hd_node *node, int moved)
 /* hd_turn: one turn of progress, whoever makes it. */
 int hd_turn(struct hd_node *node)
 {
+	struct hd_port **port = hd_core(node)->active;
 	int n = 0;
 
-	for (int i = 0; i < hd_core(node)->active_count; i++)
-		n += hd_core(node)->active[i]->transport->poll(hd_core(node)->active[i]);
+	for (; *port; port++) /* one may leave its place meanwhile, to another */
+		n += (*port)->transport->poll(*port);
 	hd_publish(node);
 	if (hd_unlikely(!TAILQ_EMPTY(&hd_core(node)->pushing)))
 		n += push_run(node);
@@ -490,6 +492,7 @@ void hd_core_forked(struct hd_node *node)
 	hd_core(node)->gate.dead = true;
 	hd_core(node)->worker.runs = false;
 	hd_core(node)->active_count = 0;
+	hd_core(node)->active[0] = NULL;
 	hd_core(node)->slow_due = UINT64_MAX;
 	phases_init(node);
 	if (hd_core(node)->gate.locked) /* whoever held it is not here */

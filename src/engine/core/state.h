@@ -74,7 +74,7 @@ enum hd_count {
 struct hd_core {
 	struct hd_gate gate; /* first: hd_gate_of */
 	/* every turn of progress */
-	struct hd_port *active[HD_MAX_PORTS];
+	struct hd_port *active[HD_MAX_PORTS + 1]; /* NULL behind the last */
 	int active_count;
 	uint32_t turns;	     /* in those whose HD_EIGHTH is 0 now_and_then is called */
 	bool news;	     /* a turn has brought something since hd_offer_look */

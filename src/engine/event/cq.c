@@ -408,18 +408,17 @@ bool hd_cq_is_past(const struct hd_cq *cq, uint32_t mark)
 
 const struct hd_cqe *hd_cq_poll(struct hd_cq *cq)
 {
-	const struct hd_cqe *e = hd_cq_peek(cq);
-
 	hd_assert_locked(cq->node);
 	if (hd_unlikely(cq->r.armed))
 		hd_waiters_disarm_fd(&cq->w);
-	if (!e) {
+	if (cq->r.head == cq->r.tail) {
 		hd_node_poll(cq->node);
-		e = hd_cq_peek(cq);
+		if (cq->r.head == cq->r.tail)
+			return NULL;
 	}
-	if (e && hd_unlikely(hd_core(cq->node)->gathering))
+	if (hd_unlikely(hd_core(cq->node)->gathering))
 		hd_node_say(cq->node);
-	return e;
+	return hd_cq_peek(cq);
 }
 
 int hd_cq_wait(struct hd_cq *cq, uint64_t wanted, int timeout_ms)

@@ -68,6 +68,7 @@ int hd_cq_close(struct hd_cq *cq); /* -EBUSY while bound */
  * hd_cq_peek: the oldest completion, or NULL; stays valid until hd_cq_pop, which removes it. Neither makes progress. When more
  * completions come than the ring takes, the rest waits in memory, and sends and receives answer -EAGAIN until it is read. A CQ that may be
  * overrun (hd_cq_attr.overruns) does neither; once it was, and what it had has been read, it gives an error entry of HD_S_OVERRUN for ever.
+ * hd_cq_pop is hd_cq_step and, where hd_cq_overflowed, hd_cq_refill, which brings what waits into the ring: a loop may put that off to its end.
  */
 struct hd_cq_ring { /* first member of struct hd_cq, so that reading is inline */
 	struct hd_cqe *ring;
@@ -88,12 +89,19 @@ static inline bool hd_cq_gathers(const struct hd_cq *cq)
 {
 	return *((const struct hd_cq_ring *)cq)->gathering != 0;
 }
-void hd_cq_refill(struct hd_cq *cq); /* internal to hd_cq_pop */
+static inline void hd_cq_step(struct hd_cq *cq)
+{
+	((struct hd_cq_ring *)cq)->head++;
+}
+static inline bool hd_cq_overflowed(const struct hd_cq *cq)
+{
+	return ((const struct hd_cq_ring *)cq)->overflowed;
+}
+void hd_cq_refill(struct hd_cq *cq);
 static inline void hd_cq_pop(struct hd_cq *cq)
 {
-	struct hd_cq_ring *r = (struct hd_cq_ring *)cq;
-	r->head++;
-	if (r->overflowed)
+	hd_cq_step(cq);
+	if (hd_cq_overflowed(cq))
 		hd_cq_refill(cq);
 }
 

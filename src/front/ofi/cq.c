@@ -70,22 +70,55 @@ static struct hd_cqe with_prefix(const struct hd_fi_domain *domain, const struct
 	return out;
 }
 
+/* The oldest entry, where it may be read at once. */
+HD_FI_INLINE const struct hd_cqe *cq_at_once(const struct hd_cq *cq)
+{
+	const struct hd_cqe *e = hd_cq_peek(cq);
+
+	return e && !hd_fi_rare(hd_cq_gathers(cq)) ? e : NULL;
+}
+
+/* The oldest entry. Progress is made at most once, and only when the queue is empty. */
+HD_FI_INLINE const struct hd_cqe *cq_first(struct hd_cq *cq)
+{
+	const struct hd_cqe *e = cq_at_once(cq);
+
+	return e ? e : hd_cq_poll(cq);
+}
+
+/* fi_cq_read of no entries asks for progress, whatever is there to read. */
+static __attribute__((noinline)) ssize_t read_none(const struct hd_fi_cq *cq, bool looks)
+{
+	const struct hd_cqe *e;
+
+	hd_node_poll(cq->domain->node);
+	e = hd_cq_peek(cq->cq);
+	if (!e)
+		return -FI_EAGAIN;
+	return e->err || (looks && is_stranger(cq->domain, e)) ? -FI_EAVAIL : 0;
+}
+
+static __attribute__((noinline)) ssize_t refilled(struct hd_cq *cq, ssize_t got)
+{
+	hd_cq_refill(cq);
+	return got;
+}
+
 /*
- * Progress is made at most once, and only when the queue is empty. An error is left for fi_cq_readerr; the
- * entries before it are read first.
+ * From e on, the oldest. An error is left for fi_cq_readerr; the entries before it are read first. Nothing is called on the way of plain entries, and
+ * the queue is looked at anew for each, so that no register has to be saved.
  */
-HD_FI_INLINE ssize_t read_entries(const struct reading r, enum fi_cq_format format)
+HD_FI_INLINE ssize_t read_entries(const struct reading r, const struct hd_cqe *e, enum fi_cq_format format)
 {
 	struct hd_cq *cq = r.cq->cq;
-	const struct hd_cqe *e = hd_cq_peek(cq);
 	bool fails = false;
 	size_t n = 0;
 
-	if (!e || hd_fi_rare(hd_cq_gathers(cq)))
-		e = hd_cq_poll(cq);
-	while (e) {
+	if (hd_fi_rare(!r.count))
+		return read_none(r.cq, r.looks);
+	do {
 		fails = hd_fi_rare(e->err) || (r.looks && is_stranger(r.cq->domain, e));
-		if (fails || n == r.count)
+		if (fails)
 			break;
 		if (r.looks) {
 			struct hd_cqe moved = with_prefix(r.cq->domain, e);
@@ -96,39 +129,50 @@ HD_FI_INLINE ssize_t read_entries(const struct reading r, enum fi_cq_format form
 		}
 		if (r.src)
 			r.src[n] = cq_source_of(r.cq->domain, e);
-		hd_cq_pop(cq);
+		hd_cq_step(cq);
+		__asm__ volatile("" ::: "memory"); /* nothing of the queue is kept in a register */
 		n++;
 		e = n < r.count ? hd_cq_peek(cq) : NULL;
-	}
-	if (n)
-		return (ssize_t)n;
-	if (!e)
-		return -FI_EAGAIN;
-	return fails ? -FI_EAVAIL : 0;
+	} while (e);
+	if (hd_fi_rare(hd_cq_overflowed(cq)))
+		return refilled(cq, n ? (ssize_t)n : -FI_EAVAIL);
+	return n ? (ssize_t)n : -FI_EAVAIL;
 }
 
-HD_FI_INLINE ssize_t read_cq(struct fid_cq *fid, void *buf, size_t count, enum fi_cq_format format,
-			     bool locked)
-{
-	const struct reading r = { .cq = (struct hd_fi_cq *)fid, .buf = buf, .count = count };
-	ssize_t rc;
+typedef ssize_t entries_fn(struct hd_fi_cq *cq, void *buf, size_t count, const struct hd_cqe *e);
 
+/* A program that polls in vain goes through this alone: what a reader keeps in registers is saved where there is something to read. */
+HD_FI_INLINE ssize_t read_cq(struct fid_cq *fid, void *buf, size_t count, entries_fn *entries, bool locked)
+{
+	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
+	const struct hd_cqe *e = locked ? NULL : cq_at_once(cq->cq);
+	ssize_t rc = -FI_EAGAIN;
+
+	if (e)
+		return entries(cq, buf, count, e);
 	if (locked)
-		hd_node_lock(r.cq->domain->node);
-	if (hd_fi_rare(!count))
-		hd_node_poll(r.cq->domain->node); /* asked for progress, whatever is there to read */
-	rc = read_entries(r, format);
+		hd_node_lock(cq->domain->node);
+	e = locked ? cq_first(cq->cq) : hd_cq_poll(cq->cq);
+	if (e && !locked)
+		return entries(cq, buf, count, e);
+	if (e)
+		rc = entries(cq, buf, count, e);
 	if (locked)
-		hd_node_unlock(r.cq->domain->node);
+		hd_node_unlock(cq->domain->node);
 	if (rc == -FI_EAGAIN)
-		hd_node_rest(r.cq->domain->node);
+		hd_node_rest(cq->domain->node);
 	return rc;
 }
 
 #define CQ_READ(name, format, locked) \
+	static __attribute__((noinline)) \
+	ssize_t name##_entries(struct hd_fi_cq *cq, void *buf, size_t count, const struct hd_cqe *e) \
+	{ \
+		return read_entries((struct reading){ .cq = cq, .buf = buf, .count = count }, e, format); \
+	} \
 	static ssize_t name(struct fid_cq *cq, void *buf, size_t count) \
 	{ \
-		return read_cq(cq, buf, count, format, locked); \
+		return read_cq(cq, buf, count, name##_entries, locked); \
 	}
 
 CQ_READ(read_context, FI_CQ_FORMAT_CONTEXT, false)
@@ -144,15 +188,16 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
 	const struct reading r = { .cq = cq, .buf = buf, .count = count, .src = src, .looks = cq->looks };
-	ssize_t rc;
+	const struct hd_cqe *e;
+	ssize_t rc = -FI_EAGAIN;
 
-	hd_fi_lock(r.cq->domain);
-	if (!count)
-		hd_node_poll(r.cq->domain->node);
-	rc = read_entries(r, r.cq->format);
-	hd_fi_unlock(r.cq->domain);
+	hd_fi_lock(cq->domain);
+	e = cq_first(cq->cq);
+	if (e)
+		rc = read_entries(r, e, cq->format);
+	hd_fi_unlock(cq->domain);
 	if (rc == -FI_EAGAIN)
-		hd_node_rest(r.cq->domain->node);
+		hd_node_rest(cq->domain->node);
 	return rc;
 }
 

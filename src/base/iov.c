@@ -3,6 +3,7 @@
 /* See iov.h. */
 #include "base/iov.h"
 #include "base/copy.h"
+#include "base/macros.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -17,7 +18,8 @@ static inline int iov_copy_out(void *to, const void *from, size_t n)
 	return n <= HD_COPY_SMALL ? hd_copy_small_out(to, from, n) ? 0 : -EFAULT : hd_copy(to, from, n);
 }
 
-int hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len)
+static __attribute__((noinline)) int iov_fill_all(const struct iovec *iov, int count, const void *from,
+						  size_t len)
 {
 	size_t done = 0;
 	int err = 0;
@@ -30,6 +32,13 @@ int hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len
 		done += n;
 	}
 	return err;
+}
+
+int hd_iov_fill(const struct iovec *iov, int count, const void *from, size_t len)
+{
+	if (hd_likely(count == 1 && len <= iov->iov_len))
+		return len ? iov_copy(iov->iov_base, from, len) : 0;
+	return iov_fill_all(iov, count, from, len);
 }
 
 int hd_iov_fill_at(const struct iovec *iov, int count, uint64_t offset, const void *from, size_t len)
@@ -51,7 +60,7 @@ int hd_iov_fill_at(const struct iovec *iov, int count, uint64_t offset, const vo
 	return hd_iov_fill(iov + 1, count - 1, (const char *)from + part.iov_len, len - part.iov_len);
 }
 
-int hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len)
+static __attribute__((noinline)) int iov_drain_all(const struct iovec *iov, int count, void *to, size_t len)
 {
 	size_t done = 0;
 	int err = 0;
@@ -64,6 +73,13 @@ int hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len)
 		done += n;
 	}
 	return err;
+}
+
+int hd_iov_drain(const struct iovec *iov, int count, void *to, size_t len)
+{
+	if (hd_likely(count == 1 && len <= iov->iov_len))
+		return len ? iov_copy_out(to, iov->iov_base, len) : 0;
+	return iov_drain_all(iov, count, to, len);
 }
 
 int hd_iov_slice(const struct iovec *iov, int count, uint64_t offset, uint64_t len, struct iovec *out)

@@ -66,7 +66,9 @@ static int pack(struct hd_op *op, const struct hd_atomic_args *a)
 	memcpy(at + sizeof(head), a->segs, segs);
 	if (hd_iov_drain(a->iov, a->count, at + sizeof(head) + segs, operands))
 		return -EFAULT;
-	return hd_iov_drain(a->compare_iov, a->compare_count, at + sizeof(head) + segs + operands, compares);
+	return compares ? hd_iov_drain(a->compare_iov, a->compare_count, at + sizeof(head) + segs + operands,
+				       compares)
+			: 0;
 }
 
 int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_args *a)
@@ -217,7 +219,7 @@ static int atomic_locate(struct request *r, struct hd_ep *ep, uint32_t from)
 		if (ep->policy & HD_EP_PAIRED && seg_is_odd(&r->seg[i], r->size))
 			return -EINVAL;
 		for (int k = 0; k < n; k++)
-			if (r->piece[r->pieces++].iov_len % r->size)
+			if (r->piece[r->pieces++].iov_len & (r->size - 1))
 				return -EINVAL; /* an element in two places */
 	}
 	return 0;

@@ -13,7 +13,7 @@ struct hd_atomic_run {
 	size_t count;
 	void *memory;
 	const void *operands, *compares; /* count elements each; read only where the operation has them */
-	void *old;			 /* what the memory held; NULL: nobody wants to know */
+	void *old;			 /* count elements: what the memory held */
 };
 
 /*

@@ -131,6 +131,7 @@ static const struct {
 
 #define ELEMENT_MAX 32 /* bytes */
 static_assert(sizeof(long double complex) <= ELEMENT_MAX, "the longest type fits");
+static_assert(!(sizeof(long double) & (sizeof(long double) - 1)), "all sizes are powers of two");
 
 /* ---- what an operation may be -------------------------------------------------------------------------------------------- */
 
@@ -139,6 +140,13 @@ static bool is_compare(uint32_t op)
 	return op >= HD_ATOMIC_CSWAP && op < HD_ATOMIC_OPS;
 }
 
+/* The operations of each kind, a bit for each. */
+#define COMPARES (UINT32_MAX << HD_ATOMIC_CSWAP)
+static const uint32_t ops_of[HD_ATOMIC_HOWS] = { [HD_ATOMIC_BASE] = ~COMPARES & ~(1u << HD_ATOMIC_READ),
+						 [HD_ATOMIC_FETCH] = ~COMPARES,
+						 [HD_ATOMIC_COMPARE] = COMPARES };
+static_assert(HD_ATOMIC_OPS <= 32, "there is a bit for each");
+
 size_t hd_atomic_size(uint32_t type)
 {
 	return type < HD_ATOMIC_TYPES ? types[type].size : 0;
@@ -146,31 +154,38 @@ size_t hd_atomic_size(uint32_t type)
 
 bool hd_atomic_can(uint32_t how, uint32_t op, uint32_t type)
 {
-	if (how >= HD_ATOMIC_HOWS || op >= HD_ATOMIC_OPS || type >= HD_ATOMIC_TYPES || !types[type].step[op])
-		return false;
-	return is_compare(op) == (how == HD_ATOMIC_COMPARE) &&
-	       (op != HD_ATOMIC_READ || how == HD_ATOMIC_FETCH);
+	return how < HD_ATOMIC_HOWS && op < HD_ATOMIC_OPS && type < HD_ATOMIC_TYPES &&
+	       ops_of[how] >> op & 1 && types[type].step[op];
 }
 
 /* ---- into the memory ----------------------------------------------------------------------------------------------------- */
 
-/* One element of a width that the CPU changes as a whole. False, as all here: the memory is gone. */
+/* All elements. False: the memory is gone. */
+typedef bool swap_fn(const struct hd_atomic_run *run, step_fn step, const char *operands,
+		     const char *compares);
+
+/* Of a width that the CPU changes as a whole. */
 #define SWAP(bits) \
-	static bool swap##bits(void *memory, step_fn step, const void *b, const void *c, void *old) \
+	static bool swap##bits(const struct hd_atomic_run *run, step_fn step, const char *operands, \
+			       const char *compares) \
 	{ \
-		uint##bits##_t seen, next; \
-		bool is = false; \
-		if (!hd_guard_load##bits(&seen, memory)) \
-			return false; \
-		while (!is) { \
-			next = seen; \
-			step(&next, &seen, b, c); \
-			if (next == seen) \
-				break; \
-			if (!hd_guard_exchange##bits(memory, &seen, next, &is)) \
+		const size_t end = run->count * sizeof(uint##bits##_t); \
+		for (size_t at = 0; at < end; at += sizeof(uint##bits##_t)) { \
+			char *memory = (char *)run->memory + at; \
+			uint##bits##_t seen, next; \
+			bool is = false; \
+			if (!hd_guard_load##bits(&seen, memory)) \
 				return false; \
+			while (!is) { \
+				next = seen; \
+				step(&next, &seen, operands + at, compares + at); \
+				if (next == seen) \
+					break; \
+				if (!hd_guard_exchange##bits(memory, &seen, next, &is)) \
+					return false; \
+			} \
+			memcpy((char *)run->old + at, &seen, sizeof(seen)); \
 		} \
-		memcpy(old, &seen, sizeof(seen)); \
 		return true; \
 	}
 
@@ -179,52 +194,50 @@ SWAP(16)
 SWAP(32)
 SWAP(64)
 
-static bool swap_long(void *memory, size_t size, step_fn step, const void *b, const void *c, void *old)
+static bool swap_long(const struct hd_atomic_run *run, step_fn step, const char *operands,
+		      const char *compares)
 {
+	const size_t size = types[run->type].size, end = run->count * size;
 	_Alignas(16) unsigned char next[ELEMENT_MAX];
 
-	if (hd_copy(old, memory, size))
-		return false;
-	memcpy(next, old, size);
-	step(next, old, b, c);
-	return !memcmp(next, old, size) || !hd_copy(memory, next, size);
+	for (size_t at = 0; at < end; at += size) {
+		char *memory = (char *)run->memory + at, *old = (char *)run->old + at;
+
+		if (hd_copy(old, memory, size))
+			return false;
+		memcpy(next, old, size);
+		step(next, old, operands + at, compares + at);
+		if (memcmp(next, old, size) && hd_copy(memory, next, size))
+			return false;
+	}
+	return true;
 }
 
-static bool swap(size_t size, void *memory, step_fn step, const void *b, const void *c, void *old)
+/* Where the first element is aligned, all are. */
+static swap_fn *swap_of(const void *memory, size_t size)
 {
-	switch ((uintptr_t)memory % size ? 0 : size) {
+	switch ((uintptr_t)memory & (size - 1) ? 0 : size) {
 	case 1:
-		return swap8(memory, step, b, c, old);
+		return swap8;
 	case 2:
-		return swap16(memory, step, b, c, old);
+		return swap16;
 	case 4:
-		return swap32(memory, step, b, c, old);
+		return swap32;
 	case 8:
-		return swap64(memory, step, b, c, old);
+		return swap64;
 	default:
-		return swap_long(memory, size, step, b, c, old);
+		return swap_long;
 	}
 }
 
 bool hd_atomic_run(const struct hd_atomic_run *run)
 {
-	static const unsigned char nothing[ELEMENT_MAX];
-	size_t size = types[run->type].size;
-	step_fn step = types[run->type].step[run->op];
-	_Alignas(16) unsigned char old[ELEMENT_MAX];
+	/* a step that has no operand, or no comparand, does not use the one that it gets, but there is one to get */
+	const char *operands = run->op == HD_ATOMIC_READ ? run->old : run->operands;
+	const char *compares = is_compare(run->op) ? run->compares : operands;
 
-	for (size_t i = 0; i < run->count; i++) {
-		size_t at = i * size;
-
-		if (hd_unlikely(!swap(
-			    size, (char *)run->memory + at, step,
-			    run->op == HD_ATOMIC_READ ? nothing : (const unsigned char *)run->operands + at,
-			    is_compare(run->op) ? (const unsigned char *)run->compares + at : nothing, old)))
-			return false;
-		if (run->old)
-			memcpy((char *)run->old + at, old, size);
-	}
-	return true;
+	return swap_of(run->memory, types[run->type].size)(run, types[run->type].step[run->op], operands,
+							   compares);
 }
 
 void hd_atomic_apply(uint32_t op, uint32_t type, void *at, const void *operands, size_t count)

@@ -232,7 +232,9 @@ static void *program(void *arg)
 
 static void sum(enum hd_atomic_type type, void *memory, const void *operand)
 {
-	hd_atomic_run(&(struct hd_atomic_run){ HD_ATOMIC_SUM, type, 1, memory, operand, NULL, NULL });
+	uint64_t old;
+
+	hd_atomic_run(&(struct hd_atomic_run){ HD_ATOMIC_SUM, type, 1, memory, operand, NULL, &old });
 }
 
 static void no_update_is_lost_beside_the_program(void **state)
@@ -240,6 +242,7 @@ static void no_update_is_lost_beside_the_program(void **state)
 	const uint64_t two = 2;
 	const uint32_t ones[2] = { 1, 1 };
 	const uint8_t bit = 1;
+	uint32_t old[2];
 	pthread_t thread;
 
 	memset(&shared, 0, sizeof(shared));
@@ -247,9 +250,9 @@ static void no_update_is_lost_beside_the_program(void **state)
 	for (int i = 0; i < ROUNDS; i++) {
 		sum(HD_ATOMIC_U64, &shared.wide, &two);
 		hd_atomic_run(&(struct hd_atomic_run){ HD_ATOMIC_SUM, HD_ATOMIC_I32, 2, &shared.narrow, ones,
-						       NULL, NULL });
+						       NULL, old });
 		hd_atomic_run(&(struct hd_atomic_run){ HD_ATOMIC_BXOR, HD_ATOMIC_U8, 1, &shared.byte[3], &bit,
-						       NULL, NULL });
+						       NULL, old });
 	}
 	pthread_join(thread, NULL);
 	assert_true(shared.wide == UINT64_C(5) * ROUNDS);

@@ -45,27 +45,27 @@ static void recv_hand_over(struct hd_recv *r, struct hd_msg *m)
 	hd_msg_free(m);
 }
 
+/* A request to send. */
+static __attribute__((noinline)) void recv_begin(struct hd_recv *r, struct hd_msg *m)
+{
+	struct hd_peer *peer = hd_buffered_is_broken(m) ? NULL : m->peer;
+	size_t offer_len = peer ? m->room : 0;
+	unsigned char offer[HD_OFFER_MAX];
+	struct hd_msg local = *m;
+
+	memcpy(offer, m->data, offer_len);
+	hd_msg_free(m);
+	hd_matched_begin(local.ep, peer, r, &local, offer, offer_len);
+}
+
 void hd_recv_meet(struct hd_recv *r, struct hd_msg *m)
 {
-	struct hd_peer *peer = m->peer;
-	struct hd_ep *ep = m->ep;
-
-	if (m->kind == HD_PKT_EAGER && m->arriving) {
+	if (m->kind != HD_PKT_EAGER)
+		recv_begin(r, m);
+	else if (m->arriving)
 		m->waiter = r;
-	} else if (m->kind == HD_PKT_EAGER) {
+	else
 		recv_hand_over(r, m);
-	} else {
-		unsigned char offer[HD_OFFER_MAX];
-		struct hd_msg local = *m;
-		size_t offer_len;
-
-		if (hd_buffered_is_broken(m))
-			peer = NULL;
-		offer_len = peer ? m->room : 0;
-		memcpy(offer, m->data, offer_len);
-		hd_msg_free(m);
-		hd_matched_begin(ep, peer, r, &local, offer, offer_len);
-	}
 }
 
 /* The receive r, in no queue, gets the message m, in no queue. */

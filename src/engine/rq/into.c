@@ -15,8 +15,9 @@ static inline struct hd_ring *messages_of(struct hd_peer *peer, uint32_t src)
 	return hd_likely(dest && dest->peer == peer) ? &dest->messages : &peer->kept;
 }
 
-struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
-			   const void *data, size_t room)
+static inline __attribute__((always_inline)) struct hd_msg *msg_make(struct hd_ep *ep, struct hd_peer *peer,
+								     const struct hd_pkt *pkt, uint32_t src,
+								     const void *data, size_t room)
 {
 	uint32_t units = pkt->kind == HD_PKT_RTS ? HD_UNITS_RTS : hd_units(room);
 	struct hd_node *node = ep->node;
@@ -56,15 +57,20 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	return m;
 }
 
+struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
+			   const void *data, size_t room)
+{
+	return msg_make(ep, peer, pkt, src, data, room);
+}
+
 /* A message that nothing was posted for: keep it. data NULL: it comes through the sink, into the message's own memory. */
 struct hd_msg *hd_msg_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
 			   const void *data, size_t room)
 {
-	struct hd_msg *m = hd_msg_make(ep, peer, pkt, src, data, room);
+	struct hd_msg *m = msg_make(ep, peer, pkt, src, data, room);
 
 	if (!m)
 		return NULL;
-	memset(&m->w, 0, sizeof(m->w));
 	hd_match_put_waiting(&ep->rq->match[pkt->flags & HD_PKT_F_TAGGED], &m->w, pkt->tag, src);
 	return m;
 }

@@ -15,6 +15,8 @@
 #ifndef HEDDLE_BASE_IDMAP_H
 #define HEDDLE_BASE_IDMAP_H
 
+#include "base/macros.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,11 +54,12 @@ void hd_idmap_remove(struct hd_idmap *map, uint32_t id);
 /* Slot of an index below map->used. */
 static inline struct hd_idmap_slot *hd_idmap_slot(const struct hd_idmap *map, uint32_t index)
 {
-	uint32_t top = 31 - (uint32_t)__builtin_clz(index | ((1u << HD_IDMAP_FIRST_BITS) - 1));
-	uint32_t k = top - (HD_IDMAP_FIRST_BITS - 1);
-	uint32_t start = k ? 1u << top : 0;
+	uint32_t top;
 
-	return &map->segment[k][index - start];
+	if (hd_likely(index < 1u << HD_IDMAP_FIRST_BITS))
+		return &map->segment[0][index];
+	top = 31 - (uint32_t)__builtin_clz(index);
+	return &map->segment[top - (HD_IDMAP_FIRST_BITS - 1)][index - (1u << top)];
 }
 
 /* The slot whose number this is, or will be when it is used again; NULL: there is none. */

@@ -95,7 +95,9 @@ int hd_shm_help_asked(struct hd_shm_link *l, const struct hd_pkt *pkt, const voi
 	h = &l->copying.help[pkt->dst];
 	if (h->offer) /* the other side has taken the copy back and uses it anew */
 		hd_shm_help_end(l, h);
-	*h = (struct hd_shm_help){ .len = pkt->tag, .gen = pkt->src };
+	h->len = pkt->tag;
+	h->gen = pkt->src;
+	h->helped = 0;
 	if (!h->len || h->len > o->len || hd_shm_chunks(h->len) >= UINT32_MAX ||
 	    help_segments(h, payload, len) < 0)
 		return -EPROTO;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What a peer announces of its endpoints: the names that they can be called by, and that one of them is gone. */
+#include "base/clock.h"
 #include "base/sockaddr.h"
 #include "engine/link/link.h"
 
@@ -61,6 +62,20 @@ static uint64_t realm_at(struct hd_node *node, const struct hd_name_key *key)
 	return HD_REALM_HERE;
 }
 
+/* Does a user who is not ours listen there? False too where his peers ask too much. */
+static bool listens_there(const struct hd_peer *peer, const struct hd_name_key *key)
+{
+	struct hd_budget *budget = peer->share->budget;
+	uint64_t now = hd_now_ns();
+	bool is;
+
+	if (!hd_budget_ask(budget, now))
+		return false;
+	is = peer->realm == realm_at(peer->node, key);
+	hd_budget_asked(budget, now);
+	return is;
+}
+
 /*
  * Is the name the peer's, for all that is known without a call to it? Who has our key is believed, and who could read our memory anyway, a
  * process of our own user. Of another user of this host, a name is believed when the kernel says that he listens there; of another host,
@@ -75,7 +90,7 @@ static bool is_believed(struct hd_peer *peer, const struct hd_name_key *key)
 		return true;
 	if (peer->realm == HD_REALM_FAR)
 		return !here && is_of_link(peer, key->addr);
-	return here && (peer->realm == hd_realm_own() || peer->realm == realm_at(peer->node, key));
+	return here && (peer->realm == hd_realm_own() || listens_there(peer, key));
 }
 
 /* Names that it has been told of without end are not kept. */

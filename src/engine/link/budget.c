@@ -164,6 +164,23 @@ void hd_budget_unkeep(struct hd_budget *b, uint32_t units)
 		hd_budget_give(b, units);
 }
 
+/* ---- what is asked of the kernel for them ---------------------------------------------------------------------------------------------- */
+
+#define ASK_NS (50 * HD_NS_PER_MS) /* at first */
+#define ASK_PART 20u
+
+bool hd_budget_ask(struct hd_budget *b, uint64_t now)
+{
+	b->asked_ns = hd_minus(b->asked_ns, (now - b->asked_at) / ASK_PART);
+	b->asked_at = now;
+	return b->asked_ns < ASK_NS;
+}
+
+void hd_budget_asked(struct hd_budget *b, uint64_t since)
+{
+	b->asked_ns += hd_now_ns() - since;
+}
+
 /* ---- a new peer ------------------------------------------------------------------------------------------------------------------------- */
 
 /* What the oldest has left gives way, unless it has not been there for long. */

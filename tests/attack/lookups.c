@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: 2026 The Heddle authors */
+/*
+ * Another user announces names of this host without end. Of each the kernel is asked whose it is, by some calls or, where it has no sock_diag(7), by reading a table
+ * of all sockets: that does not keep the node from others.
+ */
+#include "attack/attack.h"
+#include "cpu.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PACKETS 50
+#define EACH 16 /* entries of a packet */
+
+/* As attack_greet, by who has many addresses of this host. */
+static void greet_with_addresses(struct wire *w, struct side *s)
+{
+	const struct hd_pkt hello = { .kind = HD_PKT_HELLO }, use = { .kind = HD_PKT_USE };
+	static const uint8_t first[16] = { [10] = 0xff, 0xff, 127, 0, 0, 2 };
+	struct hd_hello h;
+
+	attack_dial(w, s, STRANGER);
+	wire_hello(w, &h);
+	for (h.addr_count = 0; h.addr_count < HD_HELLO_ADDRS; h.addr_count++) {
+		memcpy(h.addr[h.addr_count], first, sizeof(first));
+		h.addr[h.addr_count][15] = (uint8_t)(2 + h.addr_count);
+	}
+	wire_say(w, &hello, &h, sizeof(h));
+	wire_hear_kind(w, HD_PKT_HELLO);
+	wire_say(w, &use, NULL, 0);
+	wire_hear_kind(w, HD_PKT_ANNOUNCE);
+}
+
+/* One endpoint, and another port of it in each entry: nobody listens there. */
+static void announce_ports(struct wire *w, unsigned packet)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_ANNOUNCE };
+	struct hd_announce a[EACH] = { 0 };
+
+	for (unsigned i = 0; i < EACH; i++) {
+		a[i].index = 3;
+		a[i].gen = 1;
+		a[i].port = (uint16_t)(1 + packet * EACH + i);
+	}
+	wire_say(w, &pkt, a, sizeof(a));
+}
+
+/* The processor's time of so many more packets. */
+static uint64_t cost(struct attack_scene *s, unsigned *packet, unsigned count)
+{
+	uint64_t before = cpu_ns();
+
+	for (unsigned end = *packet + count; *packet < end; ++*packet)
+		announce_ports(s->w, *packet);
+	wire_settle(s->w);
+	return cpu_ns() - before;
+}
+
+static void names_without_end(void **state)
+{
+	struct attack_scene *s = *state;
+	uint64_t first, then;
+	unsigned packet = 0;
+
+	attack_needs_root();
+	greet_with_addresses(s->w, &s->a);
+	first = cost(s, &packet, 2) / 2;
+	cost(s, &packet, PACKETS);
+	then = cost(s, &packet, PACKETS) / PACKETS;
+	assert_in_range(then, 0, first / 3);
+	serves(&s->a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(names_without_end, attack_setup, attack_teardown),
+	};
+
+	return cmocka_run_group_tests_name("lookups", tests, NULL, NULL);
+}

@@ -54,11 +54,16 @@ static bool all_are_known(void)
 uint64_t hd_realm_of_user(uid_t uid)
 {
 	if (uid == overflow_uid() && !all_are_known())
-		return HD_REALM_HERE;
+		return HD_REALM_NOBODY;
 	return (uint64_t)HD_REALM_USER + uid;
 }
 
 uint64_t hd_realm_own(void)
 {
 	return hd_realm_of_user(geteuid());
+}
+
+bool hd_realm_is_own(uint64_t realm)
+{
+	return realm >= HD_REALM_USER && realm == hd_realm_own();
 }

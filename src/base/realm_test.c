@@ -65,7 +65,7 @@ static void has_no_number(void)
 	enter(-1);
 	if (geteuid() != OVERFLOW)
 		_exit(NO_NAMESPACE);
-	if (hd_realm_own() != HD_REALM_HERE)
+	if (hd_realm_own() != HD_REALM_NOBODY)
 		_exit(1);
 	_exit(hd_shared_open(&attr, &shared) == -EACCES ? 0 : 2); /* it would have those of all others */
 }
@@ -75,7 +75,7 @@ static void is_one_of_all(void)
 	enter(0);
 	if (hd_realm_own() != HD_REALM_USER)
 		_exit(1);
-	_exit(hd_realm_of_user(OVERFLOW) == HD_REALM_HERE ? 0 : 2);
+	_exit(hd_realm_of_user(OVERFLOW) == HD_REALM_NOBODY ? 0 : 2);
 }
 
 static void knows_all(void)

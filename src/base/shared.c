@@ -248,7 +248,7 @@ int hd_shared_open(const struct hd_shared_attr *attr, struct hd_shared *out)
 	int rc;
 
 	*out = HD_SHARED_NONE;
-	if (hd_realm_own() == HD_REALM_HERE)
+	if (!hd_realm_is_own(hd_realm_own()))
 		return -EACCES;
 	rc = turn_open(&t, attr);
 	if (rc)

@@ -22,11 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The overflow uid, which is several users', is nobody's. */
 static bool ask_is_of_ours(const struct hd_peer *peer)
 {
-	return peer == hd_links(peer->node)->self ||
-	       (peer->realm >= HD_REALM_USER && peer->realm == hd_realm_own());
+	return peer == hd_links(peer->node)->self || hd_realm_is_own(peer->realm);
 }
 
 /* ---- who asks --------------------------------------------------------------------------------------------------------------- */

@@ -79,7 +79,7 @@ static bool listens_there(const struct hd_peer *peer, const struct hd_name_key *
 /*
  * Is the name the peer's, for all that is known without a call to it? Who has our key is believed, and who could read our memory anyway, a
  * process of our own user. Of another user of this host, a name is believed when the kernel says that he listens there; of another host,
- * that it is the address that its link comes from, and none of ours. A name that is not believed becomes the peer's when a call to it has been
+ * that it is the address that its link comes from, and none of ours. Who is told from no other is believed nothing. A name that is not believed becomes the peer's when a call to it has been
  * answered by him (hello.c).
  */
 static bool is_believed(struct hd_peer *peer, const struct hd_name_key *key)
@@ -90,7 +90,8 @@ static bool is_believed(struct hd_peer *peer, const struct hd_name_key *key)
 		return true;
 	if (peer->realm == HD_REALM_FAR)
 		return !here && is_of_link(peer, key->addr);
-	return here && (peer->realm == hd_realm_own() || listens_there(peer, key));
+	return here && peer->realm != HD_REALM_NOBODY &&
+	       (hd_realm_is_own(peer->realm) || listens_there(peer, key));
 }
 
 /* Names that it has been told of without end are not kept. */
@@ -146,8 +147,14 @@ static void announced_wanted(struct hd_dest *dest, struct hd_peer *peer, const s
 	}
 }
 
+/* Are its names, or some of them, not believed without a call, wherever the program wants them? */
+static bool announced_by_call(const struct hd_peer *peer)
+{
+	return peer->realm == HD_REALM_FAR || peer->realm == HD_REALM_NOBODY;
+}
+
 /*
- * A peer of another host may have said in its HELLO that this address is one of its own. Who wants to know what comes from there, and sends
+ * A peer whose names are not believed may have said in its HELLO that this address is one of its own. Who wants to know what comes from there, and sends
  * nothing, is told only when that is known: so it is called.
  */
 void hd_dest_claimed(struct hd_dest *dest, const struct hd_name_key *key)
@@ -155,8 +162,9 @@ void hd_dest_claimed(struct hd_dest *dest, const struct hd_name_key *key)
 	struct hd_peer *peer, *next;
 
 	HASH_ITER(hh, hd_links(dest->node)->peers, peer, next)
-		for (int i = 0; peer->realm == HD_REALM_FAR && i < peer->addr_count; i++) {
-			if (i == peer->link_addr || memcmp(peer->addr[i], key->addr, 16) != 0)
+		for (int i = 0; announced_by_call(peer) && i < peer->addr_count; i++) {
+			if ((peer->realm == HD_REALM_FAR && i == peer->link_addr) ||
+			    memcmp(peer->addr[i], key->addr, 16) != 0)
 				continue;
 			hd_dest_call(dest);
 			return;

@@ -25,12 +25,14 @@
 #define ONE_OPENS 4u
 #define ALL_OPEN 5u
 
+#define OURS UINT64_MAX /* in the place of a realm: whoever has our key, or is of our user */
+
 /* ---- whose it is ---------------------------------------------------------------------------------------------------------------------- */
 
 static void budget_key_of(const struct hd_link *link, struct hd_budget_key *key)
 {
-	*key = (struct hd_budget_key){ .realm = hd_realm_own() };
-	if (!link || link->is_sealed)
+	*key = (struct hd_budget_key){ .realm = OURS };
+	if (!link || link->is_sealed || hd_realm_is_own(link->realm))
 		return;
 	key->realm = link->realm;
 	if (key->realm == HD_REALM_FAR)
@@ -50,7 +52,7 @@ static struct hd_budget *budget_find(struct hd_node *node, const struct hd_budge
 		return NULL;
 	b->node = node;
 	b->key = *key;
-	b->is_ours = key->realm == hd_realm_own();
+	b->is_ours = key->realm == OURS;
 	TAILQ_INIT(&b->gone);
 	HASH_ADD_BYHASHVALUE(hh, hd_links(node)->budgets, key, sizeof(*key), hash, b);
 	if (hd_is_in_table(&b->hh))

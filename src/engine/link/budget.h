@@ -25,7 +25,7 @@
 struct hd_budget {
 	struct hd_node *node;
 	struct hd_budget_key {
-		uint64_t realm; /* base/realm.h */
+		uint64_t realm; /* base/realm.h, or that it is ours */
 		uint8_t host[16];
 	} key;
 	bool is_ours;

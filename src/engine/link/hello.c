@@ -267,7 +267,7 @@ static void without(struct hd_peer *peer, int err)
  */
 static bool may_advertise(const struct hd_peer *peer)
 {
-	return peer->is_sealed || peer->realm == HD_REALM_HERE || peer->realm == hd_realm_own();
+	return peer->is_sealed || peer->realm == HD_REALM_HERE || hd_realm_is_own(peer->realm);
 }
 
 /* Our first link to this peer works: look for a better one, or take it. */

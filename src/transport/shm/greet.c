@@ -103,7 +103,7 @@ static int check_creds(struct hd_shm_link *l, int sock)
 
 	if (err)
 		return err;
-	if (hd_realm_of_user(cred.uid) != hd_realm_own() || hd_realm_own() == HD_REALM_HERE) {
+	if (!hd_realm_is_own(hd_realm_of_user(cred.uid))) {
 		hd_info("process %d belongs to user %u: no shared memory with it; run both ends as one user",
 			(int)cred.pid, cred.uid);
 		return -EACCES;

@@ -102,11 +102,40 @@ static void a_kernel_that_cannot_is_asked_once(void **state)
 	assert_int_equal(in_a_child(true, 1), 0);
 }
 
+/* Who has it read again and again gets no answer in the end. */
+static void ask_without_end(void)
+{
+	struct sockaddr_in mine;
+	uint64_t realm;
+	int fd;
+
+	lacking = true;
+	mine = listener(&fd);
+	for (int i = 0; i < 100000; i++) {
+		realm = realm_at(&mine);
+		if (realm != hd_realm_of_user(getuid()))
+			_exit(realm == HD_REALM_HERE && i > 2 ? 0 : 1);
+	}
+	_exit(2);
+}
+
+static void the_table_is_not_read_without_end(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		ask_without_end();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_kernel_tells),
 		cmocka_unit_test(a_kernel_that_cannot_is_asked_once),
+		cmocka_unit_test(the_table_is_not_read_without_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

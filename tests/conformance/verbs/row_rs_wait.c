@@ -272,6 +272,91 @@ static void polls_beside(struct ct *ct)
 	rst_close(&r);
 }
 
+/* ---- closed by another thread ---------------------------------------------------------------------------------------------------- */
+
+struct blocked {
+	int s, rc, err;
+	int (*call)(int s);
+	pthread_t thread;
+};
+
+static int reads(int s)
+{
+	char c;
+
+	return (int)rrecv(s, &c, 1, 0);
+}
+
+static int writes_on(int s)
+{
+	static char buf[100000];
+
+	while (rsend(s, buf, sizeof(buf), 0) > 0) {
+	}
+	return -1;
+}
+
+static int accepts(int s)
+{
+	return raccept(s, NULL, NULL);
+}
+
+static int polls(int s)
+{
+	struct pollfd p = { .fd = s, .events = POLLIN };
+
+	if (rpoll(&p, 1, RST_PATIENCE) != 1 || p.revents != POLLNVAL)
+		return 0;
+	errno = EBADF;
+	return -1;
+}
+
+static void *run_blocked(void *arg)
+{
+	struct blocked *b = arg;
+
+	b->rc = b->call(b->s);
+	b->err = errno;
+	return NULL;
+}
+
+/* Who is in a call on it, with nothing to be had, is told that it is an rsocket no longer. */
+static void closed_under(struct ct *ct, int s, int (*call)(int s))
+{
+	const struct linger now = { 1, 0 };
+	struct blocked b = { .s = s, .call = call };
+
+	CMT_OK(ct, rsetsockopt(s, SOL_SOCKET, SO_LINGER, &now, sizeof(now)));
+	CT_EQ(ct, pthread_create(&b.thread, NULL, run_blocked, &b), 0);
+	ct_let_others_sleep();
+	CMT_OK(ct, rclose(s));
+	CT_EQ(ct, pthread_join(b.thread, NULL), 0);
+	CT_EQ(ct, b.rc, -1);
+	CT_EQ(ct, b.err, EBADF);
+}
+
+static void closed_while_blocked(struct ct *ct)
+{
+	static int (*const calls[])(int s) = { reads, writes_on, polls };
+	struct rst r = { 0 };
+
+	rst_open(ct, &r);
+	for (size_t i = 0; i < CT_COUNT(calls); i++) {
+		r.s = ct->rank ? rst_call(&r, false) : raccept(r.listener, NULL, NULL);
+		CT_TRUE(ct, r.s >= 0);
+		if (!ct->rank)
+			closed_under(ct, r.s, calls[i]);
+		ct_sync(ct, NULL);
+		if (ct->rank)
+			CMT_OK(ct, rclose(r.s));
+	}
+	r.s = -1;
+	if (!ct->rank)
+		closed_under(ct, r.listener, accepts);
+	r.listener = -1;
+	ct_sync(ct, NULL);
+}
+
 const struct ct_case vt_rs_wait[] = {
 	{ "RS", "backpressure", CT_TWO(backpressure) },
 	{ "RS", "sleeps", CT_TWO(sleeps), .slow = true },
@@ -279,5 +364,6 @@ const struct ct_case vt_rs_wait[] = {
 	{ "RS", "nonblocking", CT_TWO(nonblocking) },
 	{ "RS", "threads", CT_TWO(threads) },
 	{ "RS", "polls-beside", CT_TWO(polls_beside) },
+	{ "RS", "closed-while-blocked", CT_TWO(closed_while_blocked) },
 	{ 0 },
 };

@@ -474,11 +474,12 @@ static void *close_it(void *arg)
 	return NULL;
 }
 
-/* Two threads close it while what has been sent is on its way: for one of them it is no rsocket any more. */
+/* Two threads close it while what has been sent is on its way: for one of them it is no rsocket any more, and so it is for all other calls. */
 static void closed_by_two(struct ct *ct)
 {
 	const struct linger some = { 1, 1 };
 	struct rst r = { 0 };
+	struct pollfd p = { .events = POLLIN };
 	struct closer c[2];
 	pthread_t other;
 
@@ -490,6 +491,11 @@ static void closed_by_two(struct ct *ct)
 		CT_EQ(ct, rsend(r.s, "x", 1, 0), 1);
 		c[0].s = c[1].s = r.s;
 		CT_EQ(ct, pthread_create(&other, NULL, close_it, &c[0]), 0);
+		ct_let_others_sleep();
+		CMT_ERR(ct, rrecv(r.s, &p, 1, MSG_DONTWAIT), EBADF);
+		p.fd = r.s;
+		CT_EQ(ct, rpoll(&p, 1, 0), 1);
+		CT_EQ(ct, p.revents, POLLNVAL);
 		close_it(&c[1]);
 		CT_EQ(ct, pthread_join(other, NULL), 0);
 		CT_EQ(ct, kill(ct->pid[1], SIGCONT), 0);

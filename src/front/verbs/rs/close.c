@@ -56,8 +56,6 @@ HV_PUBLIC int rclose(int socket)
 		return 0;
 	if (!rs)
 		return errno == EIO ? close_inherited(socket) : -1;
-	if (rs->closing) /* another thread has it under way, and may have given up the lock in it */
-		return rs_leave(rs, -EBADF);
 	rs->closing = true;
 	say_goodbye(rs);
 	rs->closed = true;

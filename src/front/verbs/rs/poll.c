@@ -5,6 +5,7 @@
 #include "front/verbs/rs/rs.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,14 +20,23 @@ struct call {
 	struct rs *first;  /* whose habit it follows */
 };
 
+/* The kernel says POLLNVAL of an rsocket that may not be used, as of any number that nobody has. */
+static void enlist_kernels(struct call *c, struct pollfd p, bool is_rsocket)
+{
+	if (is_rsocket)
+		p.fd = INT_MAX;
+	c->w.on[c->w.kernels++] = p;
+}
+
 static void enlist(struct call *c)
 {
 	for (nfds_t i = 0; i < c->count; i++) {
-		struct rs *rs = rs_is(c->fds[i].fd) ? rs_enter(c->fds[i].fd) : NULL;
+		bool is = rs_is(c->fds[i].fd);
+		struct rs *rs = is ? rs_enter(c->fds[i].fd) : NULL;
 
 		c->w.rs[i].rs = rs;
 		if (!rs) {
-			c->w.on[c->w.kernels++] = c->fds[i];
+			enlist_kernels(c, c->fds[i], is);
 			continue;
 		}
 		if (!c->first)

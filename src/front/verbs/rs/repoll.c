@@ -40,7 +40,7 @@ static int repoll_change(struct rs_set *set, int op, int fd, struct epoll_event 
 	rs = rs_enter(fd);
 	rc = rs ? 0 : -errno;
 	if (rs) {
-		rc = set->closed || rs->closing ? -EBADF : rs_set_change(set, op, rs, event);
+		rc = set->closed ? -EBADF : rs_set_change(set, op, rs, event);
 		rs_leave(rs, 0);
 	}
 	pthread_mutex_unlock(&set->lock);

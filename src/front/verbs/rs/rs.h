@@ -215,8 +215,8 @@ struct rs *rs_get(int fd);
 void rs_put(struct rs *rs);
 
 /*
- * rs_enter: the rsocket with this number, with its lock; NULL with errno: EBADF, or EIO: it is a parent's. rs_leave gives both back; *rc
- * as the functions of sockets return it. rs_is: is this number an rsocket's?
+ * rs_enter: the rsocket with this number, with its lock; NULL with errno: EBADF: there is none, or rclose has begun, which may wait; EIO: it is a parent's.
+ * rs_leave gives both back; *rc as the functions of sockets return it. rs_is: is this number an rsocket's?
  */
 struct rs *rs_enter(int fd);
 int rs_leave(struct rs *rs, int rc);

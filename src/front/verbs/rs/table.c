@@ -104,6 +104,16 @@ void rs_drop(struct rs *rs)
 	rs_put(rs);
 }
 
+int rs_leave(struct rs *rs, int rc)
+{
+	pthread_mutex_unlock(&rs->lock);
+	rs_put(rs);
+	if (rc >= 0)
+		return rc;
+	errno = -rc;
+	return -1;
+}
+
 struct rs *rs_enter(int fd)
 {
 	struct rs *rs = rs_get(fd);
@@ -115,7 +125,10 @@ struct rs *rs_enter(int fd)
 		return hv_fail(EIO);
 	}
 	pthread_mutex_lock(&rs->lock);
-	return rs;
+	if (!rs->closing)
+		return rs;
+	rs_leave(rs, 0);
+	return hv_fail(EBADF);
 }
 
 struct rs *rs_next(int *fd)
@@ -131,14 +144,4 @@ struct rs *rs_next(int *fd)
 			rs = rs_enter((*fd)++);
 	} while (!rs && *fd < end);
 	return rs;
-}
-
-int rs_leave(struct rs *rs, int rc)
-{
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	if (rc >= 0)
-		return rc;
-	errno = -rc;
-	return -1;
 }

@@ -264,11 +264,14 @@ static void an_answer_to_an_earlier_question(void **state)
 	}
 }
 
+/* At ports of its own: whoever else is asked and ends meanwhile may have been the service, and is told of. */
 static void nobody_has_that_name(void **state)
 {
 	struct rig r;
 	struct got g;
 
+	setenv("HEDDLE_CM_PORTS", "19000-19999", 1);
+	hd_config_load();
 	rig_open_at(&r, "tcp", space, 7473);
 	r.number = 7474;
 	call(&r, NULL);
@@ -277,6 +280,8 @@ static void nobody_has_that_name(void **state)
 	assert_int_equal(g.err, ECONNREFUSED);
 	none(&r, r.eb);
 	rig_close(&r);
+	unsetenv("HEDDLE_CM_PORTS");
+	hd_config_load();
 }
 
 /* A program between two listeners: its caller looks once more. */

@@ -73,7 +73,7 @@ ssize_t rs_stream_receive(struct rs *rs, const struct iovec *iov, int count, int
 
 	rs_step(rs);
 	for (;;) {
-		done += rs_scatter(rs, iov, count, done, flags & MSG_PEEK);
+		done += rs_scatter(rs, iov, count, done, flags);
 		if (rs->state == RS_CONNECTED)
 			rs_return_credit(rs);
 		if (done == total || (done && !(flags & MSG_WAITALL)))

@@ -36,6 +36,13 @@ HV_PUBLIC int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen
 	return rs ? rs_leave(rs, rs_name_out(rs, &rs->id->route.addr.src_addr, addr, addrlen)) : -1;
 }
 
+/* Also when the other end has closed, as a socket in CLOSE_WAIT has one, but not after a reset. */
+static bool connect_has_peer(const struct rs *rs)
+{
+	return rs->state == RS_CONNECTED || rs->state == RS_ACCEPTED ||
+	       (rs->state == RS_OVER && rs->end.met && !rs->end.broken);
+}
+
 HV_PUBLIC int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
 	struct rs *rs = rs_enter(socket);
@@ -47,7 +54,7 @@ HV_PUBLIC int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen
 	rs_step(rs);
 	if (rs->type == SOCK_DGRAM)
 		peer = rs_dgram_peer(rs);
-	else if (rs->state == RS_CONNECTED || rs->state == RS_ACCEPTED)
+	else if (connect_has_peer(rs))
 		peer = &rs->id->route.addr.dst_addr;
 	rc = peer ? rs_name_out(rs, peer, addr, addrlen) : -ENOTCONN;
 	return rs_leave(rs, rc);

@@ -86,9 +86,10 @@ static void drop_oldest(struct rs *rs)
 	receive_give_back(rs, block);
 }
 
-/* Copy what there is, up to len bytes; peek: without taking it, from byte `skip` on. */
-static size_t receive_copy_out(struct rs *rs, char *to, size_t len, bool peek, size_t skip)
+/* Copy what there is, up to len bytes; MSG_PEEK: without taking it, from byte `skip` on; MSG_TRUNC: without copying it, as tcp(7) says. */
+static size_t receive_copy_out(struct rs *rs, char *to, size_t len, int flags, size_t skip)
 {
+	bool peek = flags & MSG_PEEK, copies = !(flags & MSG_TRUNC);
 	uint32_t i = 0, taken = rs->in.taken;
 	size_t done = 0;
 
@@ -97,7 +98,8 @@ static size_t receive_copy_out(struct rs *rs, char *to, size_t len, bool peek, s
 		size_t there = a->len - taken, pass = skip < there ? skip : there;
 		size_t n = there - pass < len - done ? there - pass : len - done;
 
-		memcpy(to + done, receive_block_at(rs, a->block) + taken + pass, n);
+		if (copies)
+			memcpy(to + done, receive_block_at(rs, a->block) + taken + pass, n);
 		skip -= pass;
 		done += n;
 		taken += (uint32_t)(pass + n);
@@ -115,7 +117,7 @@ static size_t receive_copy_out(struct rs *rs, char *to, size_t len, bool peek, s
 }
 
 /* Into all segments from byte `at` of them on; returns how much. */
-size_t rs_scatter(struct rs *rs, const struct iovec *iov, int count, size_t at, bool peek)
+size_t rs_scatter(struct rs *rs, const struct iovec *iov, int count, size_t at, int flags)
 {
 	size_t done = 0, begin = 0;
 
@@ -124,8 +126,8 @@ size_t rs_scatter(struct rs *rs, const struct iovec *iov, int count, size_t at, 
 
 		if (from >= iov[i].iov_len)
 			continue;
-		n = receive_copy_out(rs, (char *)iov[i].iov_base + from, iov[i].iov_len - from, peek,
-				     peek ? at + done : 0);
+		n = receive_copy_out(rs, (char *)iov[i].iov_base + from, iov[i].iov_len - from, flags,
+				     flags & MSG_PEEK ? at + done : 0);
 		done += n;
 		if (n < iov[i].iov_len - from)
 			break;

@@ -381,8 +381,8 @@ struct rs_piece {
 uint32_t rs_gather(struct rs_piece *p, char *to, uint32_t room);
 size_t rs_total(const struct iovec *iov, int count);
 
-/* rs_scatter: what has come, into all segments from byte `at` of them on; returns how much. peek: it stays. */
-size_t rs_scatter(struct rs *rs, const struct iovec *iov, int count, size_t at, bool peek);
+/* rs_scatter: what has come, into all segments from byte `at` of them on; returns how much; MSG_PEEK: it stays, MSG_TRUNC: it is not copied. */
+size_t rs_scatter(struct rs *rs, const struct iovec *iov, int count, size_t at, int flags);
 
 /* rs_stream_send, rs_stream_receive: bytes, or -errno. */
 ssize_t rs_stream_send(struct rs *rs, const struct iovec *iov, int count, int flags);

@@ -248,12 +248,33 @@ void hd_call_acceptor_name(const struct sockaddr_storage *at, const struct hd_an
 	hd_sockaddr_set_scope((void *)name, service.scope);
 }
 
-static int call_reach(struct hd_conn *c)
+static void reach_again(struct hd_timer *timer);
+
+/* False: it has been tried often enough. */
+static bool reach_later(struct hd_conn *c)
+{
+	if (c->again == AGAIN_MAX)
+		return false;
+	c->timer.fn = reach_again;
+	hd_timer_set(c->ep->node, &c->timer, again_us[c->again++] * (uint64_t)HD_NS_PER_US);
+	return true;
+}
+
+/* Where there is no memory for the way, there may be a little later; and until then there is none to tell him who has accepted. */
+static void call_reach(struct hd_conn *c)
 {
 	struct sockaddr_storage name;
+	int rc;
 
 	hd_call_acceptor_name(&c->at, &c->other, &name);
-	return hd_conn_go(c, (void *)&name, c->ep->key);
+	rc = hd_conn_go(c, (void *)&name, c->ep->key);
+	if (rc == -ENOMEM && c->state == HD_CONN_REACHING) {
+		hd_conn_unfollow(c);
+		if (reach_later(c))
+			return;
+	}
+	if (rc < 0)
+		hd_conn_fail(c, -rc, NULL);
 }
 
 /* Go to the endpoint that took the connection. */
@@ -261,7 +282,6 @@ int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void 
 {
 	struct hd_conn *c = call_asker(link, pkt);
 	struct hd_accept body;
-	int rc;
 
 	if (len < offsetof(struct hd_accept, data) || len > sizeof(body))
 		return hd_link_broken(link, "malformed acceptance");
@@ -279,9 +299,10 @@ int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void 
 	memcpy(c->priv.data, body.data, c->priv.len);
 	c->again = 0;
 	hd_conn_wait(c, HD_CONN_REACHING);
-	rc = body.ep.key == c->ep->key ? call_reach(c) : -EACCES;
-	if (rc < 0)
-		hd_conn_fail(c, -rc, NULL);
+	if (body.ep.key == c->ep->key)
+		call_reach(c);
+	else
+		hd_conn_fail(c, EACCES, NULL);
 	return 0;
 }
 
@@ -314,13 +335,10 @@ int hd_ep_confirm(struct hd_ep *ep)
 static void reach_again(struct hd_timer *timer)
 {
 	struct hd_conn *c = hd_container(timer, struct hd_conn, timer);
-	int rc;
 
 	c->misled = false;
 	hd_conn_wait(c, HD_CONN_REACHING);
-	rc = call_reach(c);
-	if (rc < 0)
-		hd_conn_fail(c, -rc, NULL);
+	call_reach(c);
 }
 
 /*
@@ -328,18 +346,15 @@ static void reach_again(struct hd_timer *timer)
  * gone, which comes by another link. So it is looked up once more, a little later; false: it has been, often enough, or the acceptor is no
  * more, and another has its place.
  */
-static bool reach_later(struct hd_conn *c)
+static bool is_misled(struct hd_conn *c)
 {
 	const struct hd_peer *peer = c->dest->peer;
 	uint16_t known = hd_remote_gen(peer, c->other.index);
 
-	if (c->again == AGAIN_MAX ||
-	    (!memcmp(&peer->id, &c->node, sizeof(c->node)) && known && (int16_t)(known - c->other.gen) > 0))
+	if (!memcmp(&peer->id, &c->node, sizeof(c->node)) && known && (int16_t)(known - c->other.gen) > 0)
 		return false;
-	c->misled = true;
-	c->timer.fn = reach_again;
-	hd_timer_set(c->ep->node, &c->timer, again_us[c->again++] * (uint64_t)HD_NS_PER_US);
-	return true;
+	c->misled = reach_later(c);
+	return c->misled;
 }
 
 /* The acceptor's node can be reached. */
@@ -349,7 +364,7 @@ void hd_call_arrive(struct hd_conn *c)
 
 	if (memcmp(&dest->peer->id, &c->node, sizeof(c->node)) || dest->remote != c->other.index ||
 	    dest->gen != c->other.gen) {
-		if (!reach_later(c))
+		if (!is_misled(c))
 			hd_conn_fail(c, ECONNREFUSED, NULL);
 		return;
 	}

@@ -277,18 +277,39 @@ static void no_memory_for_the_way(void **state)
 	}
 }
 
+/* There is none at first: the acceptance is not lost. */
+static void memory_for_the_way_comes(void **state)
+{
+	EACH_TRANSPORT(transport)
+	{
+		struct rig r;
+		struct got g;
+
+		rig_open(&r, transport);
+		call(&r, NULL);
+		assert_int_equal(hd_ep_accept(r.b.ep, called(&r), NULL), 0);
+		none_left = true;
+		while (r.a.ep->conn->state == HD_CONN_ASKED)
+			turn(&r);
+		none_left = false;
+		g = next(&r, r.ea);
+		assert_int_equal(g.code, HD_EV_UP);
+		assert_int_equal(g.err, 0);
+		g = next(&r, r.eb);
+		assert_int_equal(g.code, HD_EV_UP);
+		assert_int_equal(g.err, 0);
+		rig_close(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_listens),
-		cmocka_unit_test(not_a_service),
-		cmocka_unit_test(rejection_brings_data),
-		cmocka_unit_test(no_answer),
-		cmocka_unit_test(no_memory_for_the_way),
-		cmocka_unit_test(caller_goes),
-		cmocka_unit_test(caller_goes_unseen),
-		cmocka_unit_test(acceptor_goes),
-		cmocka_unit_test(acceptor_takes_anothers_place),
+		cmocka_unit_test(nobody_listens),	 cmocka_unit_test(not_a_service),
+		cmocka_unit_test(rejection_brings_data), cmocka_unit_test(no_answer),
+		cmocka_unit_test(no_memory_for_the_way), cmocka_unit_test(memory_for_the_way_comes),
+		cmocka_unit_test(caller_goes),		 cmocka_unit_test(caller_goes_unseen),
+		cmocka_unit_test(acceptor_goes),	 cmocka_unit_test(acceptor_takes_anothers_place),
 		cmocka_unit_test(backlog_is_kept),
 	};
 

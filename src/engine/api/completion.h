@@ -224,6 +224,7 @@ int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg);
 
 /* Values may be read without the lock (relaxed atomics); wait as hd_cq_wait: -ETIMEDOUT, -EIO once the error value moved, or -EINTR: a signal handler ran. */
 int hd_cntr_open(struct hd_node *node, struct hd_cntr **out);
+void hd_cntr_by_bytes(struct hd_cntr *cntr); /* before it is used: it counts the bytes of what completes */
 int hd_cntr_close(struct hd_cntr *cntr);
 uint64_t hd_cntr_read(struct hd_cntr *cntr);
 uint64_t hd_cntr_readerr(struct hd_cntr *cntr);
@@ -243,10 +244,11 @@ void hd_cntr_poll(struct hd_cntr *cntr);
 
 /*
  * hd_cntr_add and the others above are the program's own doing. hd_cntr_event, hd_cntr_event_set and hd_cntr_event_error change a
- * counter because something has happened. hd_cntr_events: a sum that moves with everything that happens, errors as well, and with
+ * counter because something has happened. hd_cntr_completed: an operation of so many bytes has ended well. hd_cntr_events: a sum that moves with everything that happens, errors as well, and with
  * nothing that the program does itself.
  */
 void hd_cntr_event(struct hd_cntr *cntr, uint64_t n);
+void hd_cntr_completed(struct hd_cntr *cntr, uint64_t bytes);
 void hd_cntr_event_set(struct hd_cntr *cntr, uint64_t v);
 void hd_cntr_event_error(struct hd_cntr *cntr);
 uint64_t hd_cntr_events(struct hd_cntr *cntr);

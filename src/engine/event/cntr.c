@@ -37,6 +37,11 @@ int hd_cntr_open(struct hd_node *node, struct hd_cntr **out)
 	return 0;
 }
 
+void hd_cntr_by_bytes(struct hd_cntr *c)
+{
+	c->counts_bytes = true;
+}
+
 int hd_cntr_close(struct hd_cntr *c)
 {
 	if (c->users || !TAILQ_EMPTY(&c->triggers[0]) || !TAILQ_EMPTY(&c->triggers[1]))
@@ -105,6 +110,12 @@ void hd_cntr_seterr(struct hd_cntr *c, uint64_t v)
 void hd_cntr_event(struct hd_cntr *c, uint64_t n)
 {
 	cntr_store(c, &c->value, hd_cntr_read(c) + n);
+}
+
+void hd_cntr_completed(struct hd_cntr *c, uint64_t bytes)
+{
+	hd_assert_locked(c->node);
+	hd_cntr_count(c, bytes);
 }
 
 void hd_cntr_event_set(struct hd_cntr *c, uint64_t v)

@@ -60,7 +60,8 @@ struct hd_cntr {
 	_Atomic uint64_t value; /* relaxed: a program that reads it without the lock orders nothing by it */
 	_Atomic uint64_t errors;
 	bool armed;
-	bool is_due; /* in hd_events.due */
+	bool is_due;	   /* in hd_events.due */
+	bool counts_bytes; /* of what has completed, and not how much that was */
 	struct hd_node *node;
 	int users;
 	struct hd_waiters w;
@@ -133,11 +134,13 @@ void hd_channel_nudge_back(struct hd_channel *channel);
 
 /* cntr.c */
 void hd_cntr_changed(struct hd_cntr *c);
-static inline void hd_cntr_count(struct hd_cntr *c)
+static inline void hd_cntr_count(struct hd_cntr *c, uint64_t bytes)
 {
 	if (!c)
 		return;
-	atomic_store_explicit(&c->value, atomic_load_explicit(&c->value, memory_order_relaxed) + 1,
+	atomic_store_explicit(&c->value,
+			      atomic_load_explicit(&c->value, memory_order_relaxed) +
+				      (c->counts_bytes ? bytes : 1),
 			      memory_order_relaxed);
 	if (hd_unlikely(c->armed))
 		hd_cntr_changed(c);

@@ -96,7 +96,7 @@ static void fires_in_the_order_of_thresholds(void **state)
 	put(c, &m[4], 4, 1);
 	expect(0);
 	assert_int_equal(hd_cntr_close(c), -EBUSY);
-	hd_cntr_count(c);
+	hd_cntr_count(c, 1);
 	expect(0); /* never in the call that counts */
 	turn(state);
 	expect(1, 4);
@@ -172,13 +172,13 @@ static void errors_count_where_asked_for(void **state)
 	both.t = (struct hd_trigger){ .threshold = 2, .with_errors = true, .fire = fire };
 	both.number = 2;
 	hd_cntr_trigger(c, &both.t);
-	hd_cntr_count(c);
+	hd_cntr_count(c, 1);
 	turn(state);
 	expect(0);
 	hd_cntr_count_error(c);
 	turn(state);
 	expect(1, 2);
-	hd_cntr_count(c);
+	hd_cntr_count(c, 1);
 	turn(state);
 	expect(1, 1);
 	assert_int_equal(hd_cntr_close(c), 0);
@@ -209,7 +209,7 @@ static void events_are_what_happened(void **state)
 	hd_cntr_set(c, 100);
 	hd_cntr_seterr(c, 0);
 	assert_int_equal(hd_cntr_events(c), before);
-	hd_cntr_count(c);
+	hd_cntr_count(c, 1);
 	assert_int_equal(hd_cntr_events(c), before + 1);
 	hd_cntr_set(c, 0);
 	hd_cntr_count_error(c);

@@ -115,13 +115,13 @@ void hd_mr_hold(struct hd_mr *mr, struct hd_mr_hold *hold, void (*end)(struct hd
 void hd_mr_drop(struct hd_mr_hold *hold);
 void hd_mr_keep(struct hd_mr_hold *hold);
 
-/* hd_mr_touched: a peer's operation with these rights (enum hd_access) has been executed on the region: count it. */
-static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access)
+/* hd_mr_touched: a peer's operation with these rights (enum hd_access) has been executed on so many bytes of the region: count it. */
+static inline void hd_mr_touched(struct hd_mr *mr, uint32_t access, uint64_t bytes)
 {
 	if (access & (HD_ACCESS_REMOTE_READ | HD_ACCESS_REMOTE_FETCH))
-		hd_cntr_count(mr->read);
+		hd_cntr_count(mr->read, bytes);
 	if (access & (HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_ATOMIC))
-		hd_cntr_count(mr->write);
+		hd_cntr_count(mr->write, bytes);
 }
 
 /*

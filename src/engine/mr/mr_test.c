@@ -241,12 +241,12 @@ static void counters_count_by_kind_and_are_in_use(void **state)
 
 	assert_int_equal(hd_cntr_open(*state, &read), 0);
 	assert_int_equal(hd_cntr_open(*state, &write), 0);
-	hd_mr_touched(mr, HD_ACCESS_REMOTE_READ);
+	hd_mr_touched(mr, HD_ACCESS_REMOTE_READ, 8);
 	hd_mr_bind_cntrs(mr, read, write);
 	assert_int_equal(hd_cntr_close(read), -EBUSY);
-	hd_mr_touched(mr, HD_ACCESS_REMOTE_READ);
-	hd_mr_touched(mr, HD_ACCESS_REMOTE_WRITE);
-	hd_mr_touched(mr, HD_ACCESS_REMOTE_ATOMIC);
+	hd_mr_touched(mr, HD_ACCESS_REMOTE_READ, 8);
+	hd_mr_touched(mr, HD_ACCESS_REMOTE_WRITE, 8);
+	hd_mr_touched(mr, HD_ACCESS_REMOTE_ATOMIC, 8);
 	assert_int_equal(hd_cntr_read(read), 1);
 	assert_int_equal(hd_cntr_read(write), 2);
 	hd_mr_close(mr);

@@ -223,7 +223,7 @@ static void buffered_tell(struct hd_buffered *b, struct hd_handle *h)
 			buffered_forget(m);
 		return;
 	}
-	hd_cntr_count(m->ep->cntrs.recv);
+	hd_cntr_count(m->ep->cntrs.recv, m->len);
 	e = hd_cq_slot(cq);
 	buffered_describe(b, h, hd_likely(e != NULL) ? e : &spare);
 	if (hd_likely(e != NULL))

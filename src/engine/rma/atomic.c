@@ -36,10 +36,23 @@ static int atomic_start(struct hd_op *op)
 	return 0;
 }
 
+/* t.len is that of the packet. */
+static uint64_t atomic_bytes(const struct hd_op *op)
+{
+	const struct hd_atomic *head = op->copy;
+
+	return (uint64_t)head->count * hd_atomic_size(head->type);
+}
+
+#define ATOMIC_KIND(WAY) \
+	{ \
+		.cqe_flags = HD_C_ATOMIC | (WAY), .start = atomic_start, .bytes = atomic_bytes \
+	}
+
 static const struct hd_op_kind kinds[HD_ATOMIC_HOWS] = {
-	[HD_ATOMIC_BASE] = { .cqe_flags = HD_C_ATOMIC | HD_C_WRITE, .start = atomic_start },
-	[HD_ATOMIC_FETCH] = { .cqe_flags = HD_C_ATOMIC | HD_C_READ, .start = atomic_start },
-	[HD_ATOMIC_COMPARE] = { .cqe_flags = HD_C_ATOMIC | HD_C_READ, .start = atomic_start },
+	[HD_ATOMIC_BASE] = ATOMIC_KIND(HD_C_WRITE),
+	[HD_ATOMIC_FETCH] = ATOMIC_KIND(HD_C_READ),
+	[HD_ATOMIC_COMPARE] = ATOMIC_KIND(HD_C_READ),
 };
 
 /* The payload of the packet, made at once: so operands and comparands are the program's again. */
@@ -251,14 +264,18 @@ static void atomic_count(const struct request *r, struct hd_ep *ep)
 {
 	for (int i = 0; i < r->head.segs; i++) {
 		bool seen = !r->mr[i];
+		uint64_t bytes = 0;
 
 		for (int k = 0; k < i; k++)
 			seen |= r->mr[k] == r->mr[i];
+		for (int k = i; k < r->head.segs; k++)
+			bytes += r->mr[k] == r->mr[i] ? r->seg[k].len : 0;
 		if (!seen)
-			hd_mr_touched(r->mr[i], r->access);
+			hd_mr_touched(r->mr[i], r->access, bytes);
 	}
 	hd_target_wrote(ep->node);
-	hd_cntr_count(r->head.how == HD_ATOMIC_BASE ? ep->cntrs.remote_write : ep->cntrs.remote_read);
+	hd_cntr_count(r->head.how == HD_ATOMIC_BASE ? ep->cntrs.remote_write : ep->cntrs.remote_read,
+		      r->bytes);
 }
 
 static enum hd_status atomic_execute(struct request *r, struct hd_ep *ep, uint32_t from, size_t len)

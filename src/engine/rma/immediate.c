@@ -128,6 +128,6 @@ int hd_rma(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_args *arg
 	if (args->flags & HD_SEND_COMPLETE)
 		hd_sent_complete(ep, args->ctx, HD_C_RMA | (reads ? HD_C_READ : HD_C_WRITE), args->segs->len,
 				 args->tag, 0);
-	hd_cntr_count(reads ? ep->cntrs.read : ep->cntrs.write);
+	hd_cntr_count(reads ? ep->cntrs.read : ep->cntrs.write, args->segs->len);
 	return 0;
 }

@@ -84,18 +84,24 @@ enum hd_status hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint
 		if (rc)
 			return hd_status_of(rc);
 		f->pieces += n;
+		f->lens[f->regions] = seg->len;
 		f->regions += f->mr[f->regions] != NULL;
 	}
 	return 0;
 }
 
-void hd_rma_touched(struct hd_ep *ep, uint32_t access, struct hd_mr *const *mr, int regions)
+void hd_rma_touched(struct hd_ep *ep, const struct hd_rma_found *f)
 {
-	if (access == HD_ACCESS_REMOTE_WRITE)
+	uint64_t sum = 0;
+
+	if (f->access == HD_ACCESS_REMOTE_WRITE)
 		hd_target_wrote(ep->node);
-	hd_cntr_count(access & HD_ACCESS_REMOTE_READ ? ep->cntrs.remote_read : ep->cntrs.remote_write);
-	for (int i = 0; i < regions; i++)
-		hd_mr_touched(mr[i], access);
+	for (int i = 0; i < f->regions; i++) {
+		sum += f->lens[i];
+		hd_mr_touched(f->mr[i], f->access, f->lens[i]);
+	}
+	hd_cntr_count(f->access & HD_ACCESS_REMOTE_READ ? ep->cntrs.remote_read : ep->cntrs.remote_write,
+		      sum);
 }
 
 /* ---- responses ----------------------------------------------------------------------------------------------------- */
@@ -137,6 +143,7 @@ static void regions_hold(struct hd_response *r, const struct hd_rma_found *f)
 	r->regions = f->regions;
 	for (int i = 0; i < f->regions; i++) {
 		r->held[i].response = r;
+		r->held[i].len = f->lens[i];
 		hd_mr_hold(f->mr[i], &r->held[i].hold, region_gone);
 	}
 }
@@ -199,11 +206,13 @@ int hd_response_copy(struct hd_response *r)
 
 void hd_response_count(const struct hd_response *r)
 {
-	struct hd_mr *mr[HD_RMA_SEGS];
+	struct hd_rma_found f = { .access = r->access, .regions = r->regions };
 
-	for (int i = 0; i < r->regions; i++)
-		mr[i] = r->held[i].hold.mr;
-	hd_rma_touched(r->t.ep, r->access, mr, r->regions);
+	for (int i = 0; i < r->regions; i++) {
+		f.mr[i] = r->held[i].hold.mr;
+		f.lens[i] = r->held[i].len;
+	}
+	hd_rma_touched(r->t.ep, &f);
 }
 
 void hd_response_free(struct hd_response *r)

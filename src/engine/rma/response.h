@@ -32,12 +32,14 @@ struct hd_rma_found {
 	int pieces, regions;
 	struct iovec iov[HD_RMA_PIECES];
 	struct hd_mr *mr[HD_RMA_SEGS];
+	uint64_t lens[HD_RMA_SEGS]; /* of what is asked for in each of them */
 };
 
 /* A region that a response reads from, or stores into. */
 struct hd_rma_held {
 	struct hd_mr_hold hold;
 	struct hd_response *response;
+	uint64_t len; /* of what is asked for there */
 };
 
 struct hd_response {
@@ -70,8 +72,8 @@ enum hd_status hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint
 /* hd_atomic_carry_out: as hd_rma_request, of an ATOMIC. */
 enum hd_status hd_atomic_carry_out(const struct hd_arrival *a);
 
-/* hd_rma_touched: count it here. */
-void hd_rma_touched(struct hd_ep *ep, uint32_t access, struct hd_mr *const *mr, int regions);
+/* hd_rma_touched: count it here, at the endpoint and in each region. */
+void hd_rma_touched(struct hd_ep *ep, const struct hd_rma_found *f);
 
 static inline struct hd_response *hd_response_of(struct hd_transfer *t)
 {

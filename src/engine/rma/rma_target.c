@@ -130,7 +130,7 @@ static int rma_target_write(const struct hd_arrival *a, const struct hd_rma_serv
 	err = rma_target_store(&f, r.rest, r.len);
 	if (hd_unlikely(err))
 		return err;
-	hd_rma_touched(a->ep, f.access, f.mr, f.regions);
+	hd_rma_touched(a->ep, &f);
 	rma_target_done(a, tell_written(server, a, r.done + r.len));
 	return 0;
 }
@@ -163,7 +163,7 @@ static int rma_target_put(const struct hd_arrival *a)
 	err = rma_target_store(&f, a->payload, a->len);
 	if (hd_unlikely(err))
 		return err;
-	hd_rma_touched(a->ep, f.access, f.mr, f.regions);
+	hd_rma_touched(a->ep, &f);
 	rma_target_done(a, a->units);
 	return 0;
 }
@@ -243,7 +243,7 @@ static int rma_target_read(const struct hd_arrival *a, const struct hd_rma_serve
 		rc = serve_now(&r, &f);
 	if (rc < 0)
 		return hd_unlikely(rc == -EFAULT) ? HD_S_ACCESS : serve_later(&r, &f);
-	hd_rma_touched(a->ep, f.access, f.mr, f.regions);
+	hd_rma_touched(a->ep, &f);
 	if (!r.len)
 		hd_answer_op(a->peer, HD_PKT_FIN, a->pkt->op, 0);
 	hd_peer_free_units(a->peer, a->units);

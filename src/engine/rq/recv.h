@@ -118,7 +118,7 @@ static inline void hd_recv_complete(const struct hd_taken *t, const struct hd_re
 		hd_recv_complete_work(t, m);
 		return;
 	}
-	hd_cntr_count(ep->cntrs.recv);
+	hd_cntr_count(ep->cntrs.recv, m->len);
 	releases = hd_recv_releases(t);
 	if (!(t->flags & HD_RECV_COMPLETE) && !releases && !hd_recv_ep_decides(t))
 		return;
@@ -298,7 +298,7 @@ static inline hd_traced bool hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, 
 	e->err = 0;
 	hd_pool_put(&hd_rqs(ep->node)->recvs, r);
 	hd_cq_push(ep->rx_cq, e);
-	hd_cntr_count(ep->cntrs.recv);
+	hd_cntr_count(ep->cntrs.recv, m.len);
 	return true;
 }
 

@@ -232,7 +232,7 @@ void hd_op_complete(struct hd_ep *ep, const struct hd_ended *how)
 	if (how->status || how->flags & HD_SEND_COMPLETE)
 		hd_sent_complete(ep, how->ctx, how->cqe_flags, how->len, how->tag, how->status);
 	if (!how->status)
-		hd_cntr_count(how->cntr);
+		hd_cntr_count(how->cntr, how->len);
 	else
 		hd_cntr_count_error(how->cntr);
 }
@@ -253,7 +253,7 @@ static void op_complete(struct hd_op *op, enum hd_status status)
 		return;
 	}
 	hd_op_complete(op->t.ep, &(struct hd_ended){ .ctx = op->ctx,
-						     .len = op->t.len,
+						     .len = hd_op_bytes(op),
 						     .tag = op->tag,
 						     .flags = op->flags,
 						     .cqe_flags = what,

@@ -29,6 +29,8 @@ struct hd_op_kind {
 	int (*start)(struct hd_op *op); /* as hd_op_start */
 	/* instead of start, of queue pairs: needs nobody else. 0, a status; -EAGAIN: not yet */
 	int (*here)(struct hd_op *op);
+	/* bytes that the program has asked for, for its completion; NULL: t.len */
+	uint64_t (*bytes)(const struct hd_op *op);
 	void (*free)(struct hd_op *op); /* gives extra back; may be NULL */
 };
 
@@ -156,6 +158,11 @@ static inline bool hd_op_is_write(const struct hd_op *op)
  */
 void hd_op_under(struct hd_op *op, enum hd_op_state state);
 void hd_op_transfers(struct hd_op *op, enum hd_transfer_state state);
+
+static inline uint64_t hd_op_bytes(const struct hd_op *op)
+{
+	return op->kind && op->kind->bytes ? op->kind->bytes(op) : op->t.len;
+}
 
 /* hd_op_complete: one of the endpoint's operations, or what never became one, has ended like this: complete and count it, or tell the work that it is done for. */
 struct hd_ended {

@@ -92,7 +92,7 @@ void hd_seat_done(struct hd_op *op, uint32_t cqe_flags, enum hd_status status)
 	s->how = (struct hd_ended){ .ctx = op->ctx,
 				    .flags = op->flags,
 				    .cqe_flags = cqe_flags,
-				    .len = op->t.len,
+				    .len = hd_op_bytes(op),
 				    .tag = op->tag,
 				    .cntr = op->cntr,
 				    .status = status };

@@ -54,7 +54,7 @@ static inline void hd_sent_finish(struct hd_ep *ep, void *ctx, uint32_t flags, u
 {
 	if (flags & HD_SEND_COMPLETE)
 		hd_sent_complete(ep, ctx, hd_sent_flags(flags), len, tag, 0);
-	hd_cntr_count(ep->cntrs.send);
+	hd_cntr_count(ep->cntrs.send, len);
 }
 
 #endif

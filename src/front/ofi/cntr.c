@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* fi_cntr(3). Reading makes progress: a program may look at nothing else. */
+#include "front/ofi/newer.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/wait.h"
 
@@ -157,7 +158,7 @@ static int cntr_check_attr(const struct fi_cntr_attr *attr)
 {
 	if (attr->flags)
 		return hd_fi_no(FI_EBADFLAGS, "fi_cntr_open takes no flags");
-	return attr->events == FI_CNTR_EVENTS_COMP
+	return attr->events == FI_CNTR_EVENTS_COMP || attr->events == HD_FI_CNTR_EVENTS_BYTES
 		       ? 0
 		       : hd_fi_no(FI_EINVAL, "fi_cntr_open of a kind of events that there is not");
 }
@@ -175,6 +176,8 @@ static int cntr_make(struct hd_fi_domain *domain, const struct fi_cntr_attr *att
 	cntr->domain = domain;
 	hd_fi_lock(domain);
 	rc = hd_cntr_open(domain->node, &cntr->cntr);
+	if (!rc && attr && attr->events == HD_FI_CNTR_EVENTS_BYTES)
+		hd_cntr_by_bytes(cntr->cntr);
 	hd_fi_unlock(domain);
 	if (!rc && cntr->waiting.set) {
 		rc = hd_cntr_join(cntr->cntr, cntr->waiting.set);

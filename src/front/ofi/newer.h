@@ -61,8 +61,9 @@
 #define FI_FIREWALL_ADDR (UINT64_C(1) << 42) /* flag of fi_av_insert */
 
 /* Enumerators, by numbers. */
-#define HD_FI_PROGRESS_UNIFIED (FI_PROGRESS_MANUAL + 1) /* FI_PROGRESS_CONTROL_UNIFIED, 1.21 */
-#define HD_FI_SOCKADDR_IP (FI_ADDR_CXI + 2)		/* FI_SOCKADDR_IP, 2.0 */
+#define HD_FI_PROGRESS_UNIFIED (FI_PROGRESS_MANUAL + 1)	  /* FI_PROGRESS_CONTROL_UNIFIED, 1.21 */
+#define HD_FI_CNTR_EVENTS_BYTES (FI_CNTR_EVENTS_COMP + 1) /* FI_CNTR_EVENTS_BYTES, 1.22 */
+#define HD_FI_SOCKADDR_IP (FI_ADDR_CXI + 2)		  /* FI_SOCKADDR_IP, 2.0 */
 
 /* ---- structures ------------------------------------------------------------------------------------------------------------------ */
 

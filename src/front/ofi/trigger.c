@@ -64,7 +64,7 @@ static void work_done(struct hd_work *work, const struct hd_cqe *e)
 	if (t->completion && e->err)
 		hd_cntr_event_error(t->completion->cntr);
 	else if (t->completion)
-		hd_cntr_event(t->completion->cntr, 1);
+		hd_cntr_completed(t->completion->cntr, e->len);
 	if (t->reports || e->err)
 		report(t, e);
 	trigger_release(t);

@@ -3,6 +3,7 @@
 /* Counters, fi_cntr(3). */
 #include "region.h"
 
+#include <rdma/fi_atomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -270,6 +271,125 @@ static void several(struct ct *ct)
 	ct_close(&dom);
 }
 
+/* FI_CNTR_EVENTS_BYTES, which libfabric has named since 1.22. */
+static struct fid_cntr *byte_counter(struct ct_ep *e, uint64_t what)
+{
+	struct fi_cntr_attr attr = { .events = (enum fi_cntr_events)1 };
+	struct fid_cntr *cntr;
+	int rc = fi_cntr_open(e->dom->domain, &attr, &cntr, NULL);
+
+	if (rc)
+		ct_unsupported(e->ct, "FI_CNTR_EVENTS_BYTES: %s", fi_strerror(-rc));
+	CT_OK(e->ct, fi_ep_bind(e->ep, &cntr->fid, what));
+	return cntr;
+}
+
+#define BYTES_LONG ((size_t)1 << 20)
+#define BYTES_SMALL ((size_t)24)
+
+/* Messages that are short, empty, long, injected and cut off. */
+static void bytes_of_messages(struct ct_ep *e, char *buf)
+{
+	struct ct_comp c;
+
+	if (e->ct->rank) {
+		ct_recv(e, buf, BYTES_LONG, CTX(1));
+		ct_trecv(e, buf, BYTES_LONG, 1, 0, CTX(2));
+		ct_recv(e, buf, BYTES_LONG, CTX(3));
+		ct_recv(e, buf, BYTES_LONG, CTX(4));
+		ct_trecv(e, buf, BYTES_SMALL - 1, 2, 0, CTX(5));
+		for (uintptr_t i = 1; i < 5; i++)
+			ct_done(e, CTX(i));
+		ct_of(e, CTX(5), &c);
+		CT_EQ(e->ct, c.err, FI_ETRUNC);
+		return;
+	}
+	ct_send(e, 1, buf, BYTES_SMALL, CTX(1));
+	ct_tsend(e, 1, buf, BYTES_LONG, 1, CTX(2));
+	ct_send(e, 1, buf, 0, CTX(3));
+	CT_POST(e, fi_inject(e->ep, buf, BYTES_SMALL, e->addr[1]));
+	ct_tsend(e, 1, buf, BYTES_SMALL, 2, CTX(4));
+	for (uintptr_t i = 1; i < 5; i++)
+		ct_done(e, CTX(i));
+}
+
+/* A counter of bytes grows by what is sent and received; what fails counts once, in the other value. */
+static void bytes(struct ct *ct)
+{
+	struct ct_want want = { .disabled = true };
+	uint64_t all = BYTES_LONG + 2 * BYTES_SMALL;
+	char *buf = ct_alloc(ct, BYTES_LONG);
+	struct fid_cntr *cntr;
+	struct ct_dom dom;
+	struct ct_ep e;
+	double end = ct_deadline(ct);
+
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	cntr = byte_counter(&e, ct->rank ? FI_RECV : FI_SEND);
+	ct_ep_enable(&e);
+	ct_join(&e);
+	bytes_of_messages(&e, buf);
+	if (ct->rank) {
+		while (fi_cntr_read(cntr) < all || !fi_cntr_readerr(cntr))
+			ct_late(ct, end, "the bytes to be counted");
+		CT_EQ(ct, fi_cntr_read(cntr), all);
+		CT_EQ(ct, fi_cntr_readerr(cntr), 1);
+	} else {
+		ct_reaches(&e, cntr, all + BYTES_SMALL);
+	}
+	CT_OK(ct, fi_cntr_set(cntr, 5));
+	CT_EQ(ct, fi_cntr_read(cntr), 5);
+	free(buf);
+	ct_sync(ct, &e);
+	ct_ep_close(&e);
+	CT_OK(ct, fi_close(&cntr->fid));
+	ct_close(&dom);
+}
+
+/* At both ends of one-sided operations: atomic operations count what is changed. */
+static void bytes_one_sided(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RMA_EVENT,
+				.disabled = true };
+	struct fid_cntr *read, *write;
+	struct ct_region r;
+	struct ct_place at;
+	struct ct_dom dom;
+	struct ct_ep e;
+	char *buf = ct_alloc(ct, BYTES_LONG);
+	uint64_t two[2] = { 1, 2 }, old[2];
+
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	read = byte_counter(&e, ct->rank ? FI_REMOTE_READ : FI_READ);
+	write = byte_counter(&e, ct->rank ? FI_REMOTE_WRITE : FI_WRITE);
+	ct_ep_enable(&e);
+	ct_join(&e);
+	ct_offer(&e, &r, BYTES_LONG, FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE, &at);
+	if (!ct->rank) {
+		CT_POST(&e, fi_read(e.ep, buf, BYTES_LONG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+		CT_POST(&e, fi_read(e.ep, buf, BYTES_SMALL, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+		CT_POST(&e, fi_write(e.ep, buf, BYTES_LONG, NULL, e.addr[1], at.addr, at.key, CTX(1)));
+		CT_POST(&e, fi_inject_write(e.ep, buf, BYTES_SMALL, e.addr[1], at.addr, at.key));
+		CT_POST(&e,
+			fi_atomic(e.ep, two, 2, NULL, e.addr[1], at.addr, at.key, FI_UINT64, FI_SUM, CTX(1)));
+		CT_POST(&e, fi_fetch_atomic(e.ep, two, 2, NULL, old, NULL, e.addr[1], at.addr, at.key,
+					    FI_UINT64, FI_SUM, CTX(1)));
+	}
+	ct_reaches(&e, read, BYTES_LONG + BYTES_SMALL + sizeof(two));
+	ct_reaches(&e, write, BYTES_LONG + BYTES_SMALL + sizeof(two));
+	free(buf);
+	ct_sync(ct, &e);
+	if (ct->rank)
+		ct_region_close(&e, &r);
+	ct_sync(ct, &e);
+	ct_ep_close(&e);
+	CT_OK(ct, fi_close(&read->fid));
+	CT_OK(ct, fi_close(&write->fid));
+	ct_close(&dom);
+}
+
 const struct ct_case ct_cntr[] = { { "CNTR", "counts", CT_TWO(counts), .arg = 0 },
 				   { "CNTR", "counts-selective", CT_TWO(counts), .arg = 1 },
 				   { "CNTR", "add-set", { add_set } },
@@ -280,4 +400,6 @@ const struct ct_case ct_cntr[] = { { "CNTR", "counts", CT_TWO(counts), .arg = 0 
 				   { "CNTR", "wait-error", CT_TWO(wait_error) },
 				   { "CNTR", "open-bad", { open_bad } },
 				   { "CNTR", "several-endpoints", CT_TWO(several) },
+				   { "CNTR", "bytes", CT_TWO(bytes) },
+				   { "CNTR", "bytes-one-sided", CT_TWO(bytes_one_sided) },
 				   { 0 } };

@@ -89,7 +89,7 @@ static void collective_ended(struct hd_fi_run *run, enum hd_status status)
 	if (cntr && status)
 		hd_cntr_event_error(cntr->cntr);
 	else if (cntr)
-		hd_cntr_event(cntr->cntr, 1);
+		hd_cntr_completed(cntr->cntr, 0); /* of collectives no bytes are counted: fi_cntr(3) */
 }
 
 /* ---- beginning one ------------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@ static void sync_one(struct hd_fi_ep *alias, const struct hd_fi_ep *ep)
 	alias->parent = own.parent;
 	alias->sibling = own.sibling;
 	alias->object = own.object;
+	alias->named = NULL; /* it is the endpoint's */
 	LIST_INIT(&alias->aliases);
 	LIST_INIT(&alias->regions);
 	alias->triggered = own.triggered;

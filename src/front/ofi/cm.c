@@ -14,21 +14,34 @@ static int cm_family_of(const struct hd_fi_ep *ep)
 	return hd_fi_family(ep->domain->addr_format);
 }
 
-static int ep_setname(fid_t fid, void *addr, size_t addrlen)
+/* An alias has the name of its endpoint. */
+static struct hd_fi_ep *named_ep(fid_t fid)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+
+	return ep->parent ? ep->parent : ep;
+}
+
+static int ep_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	struct hd_fi_ep *ep = named_ep(fid);
 	union hd_fi_addr name;
+	int rc = 0;
 
 	if (!addr || hd_fi_addr_copy(addr, addrlen, cm_family_of(ep), &name))
 		return hd_fi_no(FI_EINVAL, "fi_setname without an address of the endpoint's format");
 	if (ep->ep)
 		return hd_fi_no(FI_EOPBADSTATE, "fi_setname after fi_enable");
+	if (!ep->connected.request) /* else it has the port that was called */
+		rc = hd_fi_name_hold(ep->domain, &name, &ep->named);
+	if (rc)
+		return rc;
 	ep->attr.addr = name;
 	ep->attr.has_addr = !hd_fi_addr_is_any(&name);
 	return 0;
 }
 
-/* The name that is known before fi_enable: that which was called, or which the endpoint was given whole, address and port. */
+/* The name that is known before fi_enable: that which was called, or which its info has whole, address and port. */
 static const struct sockaddr *name_given(const struct hd_fi_ep *ep)
 {
 	const union hd_fi_addr *own = &ep->attr.addr;
@@ -41,13 +54,15 @@ static const struct sockaddr *name_given(const struct hd_fi_ep *ep)
 /* Else it is the port that the endpoint listens on, or that its passive one did: there is none before fi_enable. */
 static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
-	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_ep *ep = named_ep(fid);
 	const struct sockaddr *given = name_given(ep);
 	struct sockaddr_storage name;
 	int rc;
 
 	if (!addrlen)
 		return hd_fi_no(FI_EINVAL, "fi_getname without a length");
+	if (ep->named)
+		return hd_fi_name_tell(ep->domain, ep->named, addr, addrlen);
 	if (given)
 		return hd_fi_addr_out(given, addr, addrlen);
 	if (!ep->ep)

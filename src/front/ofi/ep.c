@@ -205,8 +205,10 @@ int hd_fi_ep_check_bound(const struct hd_fi_ep *ep)
 static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 {
 	struct hd_ep *made;
-	int rc = hd_ep_open(ep->node, attr, &made);
+	int rc;
 
+	hd_fi_name_free(&ep->named); /* it is the endpoint's from here on */
+	rc = hd_ep_open(ep->node, attr, &made);
 	if (rc)
 		return hd_fi_ret(rc, "fi_enable");
 	if (hd_fi_ep_connects(ep)) {
@@ -452,6 +454,11 @@ static int ep_close(struct fid *fid)
 		hd_ep_close(ep->ep);
 		hd_fi_auth_disable(&ep->auth);
 		hd_fi_triggered_drop(ep);
+		hd_fi_unlock(domain);
+	}
+	if (ep->named) {
+		hd_fi_lock(domain);
+		hd_fi_name_free(&ep->named);
 		hd_fi_unlock(domain);
 	}
 	hd_fi_ep_leave_stx(ep);

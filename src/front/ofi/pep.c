@@ -279,18 +279,36 @@ static int pep_settle(struct hd_fi_pep *pep)
 	return hd_fi_ret(rc, "the passive endpoint's address cannot be had");
 }
 
+/* Have this one. Caller holds the lock. */
+static int pep_resettle(struct hd_fi_pep *pep, const union hd_fi_addr *name)
+{
+	if (pep->service) {
+		hd_node_lock(pep->node);
+		hd_service_close(pep->service);
+		hd_node_unlock(pep->node);
+	}
+	pep->service = NULL;
+	pep->addr = *name;
+	pep->has_addr = !hd_fi_addr_is_any(name);
+	return pep_settle(pep);
+}
+
 static int pep_setname(fid_t fid, void *addr, size_t addrlen)
 {
 	struct hd_fi_pep *pep = (struct hd_fi_pep *)fid;
 	union hd_fi_addr name;
+	int rc;
 
 	if (!addr || hd_fi_addr_copy(addr, addrlen, pep_family_of(pep), &name))
 		return hd_fi_no(FI_EINVAL, "fi_setname without an address of the endpoint's format");
-	if (pep->service || pep->spent)
-		return hd_fi_no(FI_EOPBADSTATE, "fi_setname of a passive endpoint that has an address");
-	pep->addr = name;
-	pep->has_addr = !hd_fi_addr_is_any(&name);
-	return 0;
+	hd_lock_take(&cm_lock);
+	rc = pep->listening || pep->spent
+		     ? hd_fi_no(
+			       FI_EOPBADSTATE,
+			       "fi_setname of a passive endpoint that listens, or has given its address away")
+		     : pep_resettle(pep, &name);
+	hd_lock_give(&cm_lock);
+	return rc;
 }
 
 static int pep_getname(fid_t fid, void *addr, size_t *addrlen)

@@ -56,6 +56,8 @@ static int eps_open(struct hd_fi_sep *sep)
 	if (!sep->av)
 		return hd_fi_no(FI_ENOAV, "fi_enable of a scalable endpoint without an address vector");
 	rc = hd_fi_auth_enable(sep->domain, &sep->auth, &sep->av, &attr);
+	if (!rc)
+		hd_fi_name_free(&sep->named);
 	for (size_t i = 0; i < sep->ep_count && !rc; i++) {
 		attr.beside = i ? sep->eps[0] : NULL;
 		attr.slot = (uint32_t)i;
@@ -277,6 +279,7 @@ static int sep_close(struct fid *fid)
 		return hd_fi_no(FI_EBUSY, "fi_close of a scalable endpoint with open contexts");
 	hd_fi_lock(sep->domain);
 	eps_close(sep);
+	hd_fi_name_free(&sep->named);
 	hd_fi_unlock(sep->domain);
 	if (sep->av)
 		atomic_fetch_sub(&hd_fi_av_whole(sep->av)->users, 1);
@@ -320,11 +323,15 @@ static int sep_setname(fid_t fid, void *addr, size_t addrlen)
 {
 	struct hd_fi_sep *sep = (struct hd_fi_sep *)fid;
 	union hd_fi_addr name;
+	int rc;
 
 	if (!addr || hd_fi_addr_copy(addr, addrlen, hd_fi_family(sep->domain->addr_format), &name))
 		return hd_fi_no(FI_EINVAL, "fi_setname without an address of the endpoint's format");
 	if (sep->eps[0])
 		return hd_fi_no(FI_EOPBADSTATE, "fi_setname after fi_enable");
+	rc = hd_fi_name_hold(sep->domain, &name, &sep->named);
+	if (rc)
+		return rc;
 	sep->addr = name;
 	sep->has_addr = !hd_fi_addr_is_any(&name);
 	return 0;
@@ -340,6 +347,8 @@ static int sep_getname(fid_t fid, void *addr, size_t *addrlen)
 
 	if (!addrlen)
 		return hd_fi_no(FI_EINVAL, "fi_getname without a length");
+	if (sep->named)
+		return hd_fi_name_tell(sep->domain, sep->named, addr, addrlen);
 	if (!sep->eps[0] && sep->has_addr && hd_fi_addr_is_whole(&sep->addr))
 		return hd_fi_addr_out(&sep->addr.sa, addr, addrlen);
 	if (!sep->eps[0])

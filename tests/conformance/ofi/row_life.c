@@ -3,6 +3,7 @@
 /* The life of endpoints and what they hang on: binding, enabling, closing; fi_endpoint(3). */
 #include "region.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -213,6 +214,46 @@ static void name_assigned(struct ct *ct)
 	CT_OK(ct, fi_endpoint(dom.domain, info, &ep, NULL));
 	named(ct, ep, &e);
 	fi_freeinfo(info);
+	ct_close(&dom);
+}
+
+/*
+ * Where fi_setname names no port, the provider finds one, and the endpoint has it from then on, before it is enabled and after; what cannot be
+ * assigned is an error of that call: fi_cm(3).
+ */
+static void port_assigned(struct ct *ct)
+{
+	struct ct_want want = { .disabled = true };
+	char name[CT_NAME] = "", again[CT_NAME] = "";
+	size_t len = sizeof(name), size = sizeof(again);
+	struct sockaddr_in *in = (void *)name;
+	struct fid_ep *other;
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, &want);
+	if (dom.info->addr_format != FI_SOCKADDR_IN)
+		ct_unsupported(ct, "addresses of IPv4");
+	ct_ep_open(&dom, &e);
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CT_OK(ct, fi_setname(&e.ep->fid, name, sizeof(*in)));
+	CT_OK(ct, fi_getname(&e.ep->fid, name, &len));
+	CT_TRUE(ct, len == sizeof(*in) && in->sin_port && in->sin_addr.s_addr == htonl(INADDR_LOOPBACK));
+	CT_OK(ct, fi_endpoint(dom.domain, dom.info, &other, NULL));
+	CT_EQ(ct, fi_setname(&other->fid, name, len), -FI_EADDRINUSE);
+	ct_ep_enable(&e);
+	CT_OK(ct, fi_getname(&e.ep->fid, again, &size));
+	CT_TRUE(ct, size == len && !memcmp(again, name, len));
+	in->sin_addr.s_addr = inet_addr("192.0.2.1");
+	in->sin_port = 0;
+	CT_EQ(ct, fi_setname(&other->fid, name, len), -FI_EADDRNOTAVAIL);
+	in->sin_addr.s_addr = htonl(INADDR_ANY);
+	CT_OK(ct, fi_setname(&other->fid, name, len));
+	CT_OK(ct, fi_getname(&other->fid, again, &size));
+	CT_TRUE(ct, ((struct sockaddr_in *)(void *)again)->sin_port);
+	CT_OK(ct, fi_close(&other->fid));
+	ct_ep_close(&e);
 	ct_close(&dom);
 }
 
@@ -438,6 +479,7 @@ const struct ct_case ct_life[] = { { "EP", "close-busy", CT_TWO(busy) },
 				   { "EP", "default-flags", CT_TWO(ops_flags) },
 				   { "EP", "getname-short", { getname_short } },
 				   { "EP", "name-assigned", { name_assigned } },
+				   { "EP", "port-assigned", { port_assigned } },
 				   { "EP", "open-close", CT_TWO(churn) },
 				   { "EP", "open-close-all", CT_TWO(churn_all) },
 				   { "EP", "siblings", CT_TWO(siblings) },

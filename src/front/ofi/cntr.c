@@ -156,6 +156,9 @@ static struct fi_ops_cntr cntr_ops = {
 
 static int cntr_check_attr(const struct fi_cntr_attr *attr)
 {
+	if (attr->flags & FI_PEER)
+		return hd_fi_no(FI_EINVAL,
+				"fi_cntr_open with FI_PEER: counters of peer providers are not offered");
 	if (attr->flags)
 		return hd_fi_no(FI_EBADFLAGS, "fi_cntr_open takes no flags");
 	return attr->events == FI_CNTR_EVENTS_COMP || attr->events == HD_FI_CNTR_EVENTS_BYTES

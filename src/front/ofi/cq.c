@@ -428,6 +428,9 @@ void hd_fi_cq_look(struct hd_fi_cq *cq)
 
 static int cq_check_attr(const struct fi_cq_attr *attr)
 {
+	if (attr->flags & FI_PEER)
+		return hd_fi_no(FI_EINVAL,
+				"fi_cq_open with FI_PEER: completions of peer providers are not offered");
 	if (attr->flags & ~FI_AFFINITY)
 		return hd_fi_no(FI_EBADFLAGS, "fi_cq_open with flags that it does not take");
 	if (attr->format > FI_CQ_FORMAT_TAGGED)

@@ -317,6 +317,9 @@ int hd_fi_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr, struct
 
 	if (!fabric || !out)
 		return hd_fi_no(FI_EINVAL, "fi_eq_open without a fabric, or room for the queue");
+	if (attr && attr->flags & FI_PEER)
+		return hd_fi_no(FI_EINVAL,
+				"fi_eq_open with FI_PEER: events of peer providers are not offered");
 	if (attr && attr->flags & ~(FI_WRITE | FI_AFFINITY))
 		return hd_fi_no(FI_EBADFLAGS, "fi_eq_open with flags that it does not take");
 	eq = calloc(1, sizeof(*eq));

@@ -38,7 +38,9 @@ int hd_fi_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *op
 int hd_fi_no_domain2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **dom, uint64_t flags,
 		     void *context)
 {
-	return hd_fi_no(FI_ENOSYS, "fi_domain2 with flags is not offered");
+	return flags & FI_PEER
+		       ? hd_fi_no(FI_EINVAL, "fi_domain2 with FI_PEER: peer providers are not offered")
+		       : hd_fi_no(FI_ENOSYS, "fi_domain2 with flags is not offered");
 }
 
 int hd_fi_no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep, void *context)

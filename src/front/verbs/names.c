@@ -93,6 +93,7 @@ static const char *const events[] = {
 	[IBV_EVENT_CLIENT_REREGISTER] = "client reregistration",
 	[IBV_EVENT_GID_CHANGE] = "GID table change",
 	[IBV_EVENT_WQ_FATAL] = "WQ fatal",
+	[HV_EVENT_SPEED_CHANGE] = "Device link speed change",
 };
 
 static const char *word(const char *const *table, int count, int i)

@@ -42,6 +42,9 @@ struct hv_newer_qp {
  */
 #define HV_PARENT_UNPROTECTED (1 << 2)
 
+/* IBV_EVENT_DEVICE_SPEED_CHANGE, which no device here has */
+#define HV_EVENT_SPEED_CHANGE (IBV_EVENT_WQ_FATAL + 1)
+
 /* IBV_ODP_SUPPORT_ATOMIC_WRITE */
 #define HV_ODP_ATOMIC_WRITE (1 << 7)
 

@@ -311,6 +311,24 @@ static void refuse_some(struct ct_ep *e)
 	CT_EQ(ct, fi_cq_open(e->dom->domain, &attr, &cq, NULL), -FI_EBADFLAGS);
 }
 
+/* Peer providers are not offered, which fi_peer(3) has as an invalid argument. */
+static void refuse_peers(struct ct_ep *e)
+{
+	struct ct *ct = e->ct;
+	struct fi_cq_attr cq = { .flags = FI_PEER };
+	struct fi_eq_attr eq = { .flags = FI_PEER };
+	struct fi_cntr_attr cntr = { .events = FI_CNTR_EVENTS_COMP, .flags = FI_PEER };
+	struct fid_domain *no_domain;
+	struct fid_cntr *no_cntr;
+	struct fid_cq *no_cq;
+	struct fid_eq *no_eq;
+
+	CT_EQ(ct, fi_cq_open(e->dom->domain, &cq, &no_cq, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_eq_open(e->dom->fabric, &eq, &no_eq, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_cntr_open(e->dom->domain, &cntr, &no_cntr, NULL), -FI_EINVAL);
+	CT_EQ(ct, fi_domain2(e->dom->fabric, e->dom->info, &no_domain, FI_PEER, NULL), -FI_EINVAL);
+}
+
 /* Of what is opened before data is sent. */
 static void refuse_set_up(struct ct_ep *e)
 {
@@ -388,6 +406,7 @@ static void told_why(struct ct *ct)
 	dup2(file, STDERR_FILENO);
 	if (!ct->rank) {
 		refuse_some(&e);
+		refuse_peers(&e);
 		refuse_set_up(&e);
 		refuse_key_and_hints(&e);
 	}

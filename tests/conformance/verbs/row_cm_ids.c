@@ -104,6 +104,9 @@ static void reuse(struct ct *ct)
 		CMT_OK(ct, rdma_bind_addr(id[i], cmt_at(&c)));
 	}
 	CMT_OK(ct, rdma_listen(id[0], 0));
+	CMT_ERR(ct,
+		rdma_set_option(id[0], RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &(int){ 1 }, sizeof(int)),
+		EINVAL); /* too late, as the kernel has it */
 	CMT_ERR(ct, rdma_listen(id[1], 0), EADDRINUSE);
 	CMT_OK(ct, rdma_destroy_id(id[0]));
 	CMT_OK(ct, rdma_listen(id[1], 0));

@@ -235,6 +235,8 @@ static void words(struct ct *ct)
 		if (strcmp(ibv_wc_status_str(all[i].status), all[i].word))
 			ct_fail(ct, "%d is \"%s\"", (int)all[i].status, ibv_wc_status_str(all[i].status));
 	CT_TRUE(ct, !strcmp(ibv_event_type_str(IBV_EVENT_WQ_FATAL), "WQ fatal"));
+	CT_TRUE(ct, !strcmp(ibv_event_type_str((enum ibv_event_type)(IBV_EVENT_WQ_FATAL + 1)),
+			    "Device link speed change")); /* of the newest headers */
 }
 
 /* A port says whether address handles have to have a GRH, and means it: ibv_query_port(3), ibv_create_ah(3), ibv_modify_qp(3). */

@@ -19,6 +19,19 @@ static int set_flag(bool *flag, const void *optval, size_t optlen)
 	return 0;
 }
 
+/* Who listens shares his port no more than he did, as the kernel has it. */
+static int set_reuse(struct hv_id *id, const void *optval, size_t optlen)
+{
+	bool reuse;
+	int rc = set_flag(&reuse, optval, optlen);
+
+	if (rc || (reuse && id->state != HV_ID_LISTENING) || id->state == HV_ID_IDLE) {
+		id->reuse = rc ? id->reuse : reuse;
+		return rc;
+	}
+	return -EINVAL;
+}
+
 static int set_id_option(struct hv_id *id, int optname, const void *optval, size_t optlen)
 {
 	const uint8_t *byte = optval;
@@ -30,7 +43,7 @@ static int set_id_option(struct hv_id *id, int optname, const void *optval, size
 		id->tos = *byte;
 		return 0;
 	case RDMA_OPTION_ID_REUSEADDR:
-		return set_flag(&id->reuse, optval, optlen);
+		return set_reuse(id, optval, optlen);
 	case RDMA_OPTION_ID_AFONLY:
 		if (id->state != HV_ID_IDLE)
 			return -EINVAL;

@@ -71,6 +71,11 @@ static int apply(struct rs *rs, const struct option *o, int value)
 {
 	int option;
 
+	if (o->level == SOL_SOCKET && o->name == SO_REUSEADDR && rs->type == SOCK_DGRAM) {
+		hv_id_of(rs->id)->reuse =
+			value; /* at any time, as of UDP: its service listens from when it is bound */
+		return 0;
+	}
 	if (o->level == SOL_SOCKET && o->name == SO_REUSEADDR)
 		option = RDMA_OPTION_ID_REUSEADDR;
 	else if (o->level == IPPROTO_IPV6)

@@ -64,7 +64,8 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 	ep->call.inject_flags = ep->call.gate | HD_SEND_INJECT |
 				(ep->domain->automatic || ep->offer->ep.type != FI_EP_RDM ? 0 : HD_SEND_TRY);
 	ep->call.read_flags = ep->call.send_flags & ~(uint32_t)HD_SEND_INJECT;
-	ep->call.send_max = hd_fi_send_max(ep, ep->call.send_flags);
+	for (int of = 0; of < HD_FI_LIMITS; of++)
+		ep->call.max[of].send = hd_fi_send_max(ep, (enum hd_fi_limit)of, ep->call.send_flags);
 	ep->call.trecv_flags = HD_RECV_TAGGED | hd_fi_recv_completes(ep, rx);
 	ep->call.recv_flags = hd_fi_recv_completes(ep, rx) | (rx & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
 	ep->call.directed = hd_fi_directed(ep->offer, ep->bound.rx.caps);
@@ -487,6 +488,20 @@ static uint64_t dir_caps(uint64_t info_caps, uint64_t own, uint64_t possible)
 	return ((own ? own & ~HD_FI_MODIFIERS : info_caps) | directions) & possible;
 }
 
+static void take_limits(struct hd_fi_ep *ep, const struct fi_info *info)
+{
+	const uint64_t asked = info->ep_attr ? info->ep_attr->max_msg_size : 0;
+	uint64_t max = asked ? asked : ep->offer->ep.max_msg_size;
+
+	if (hd_fi_variable(ep->offer, info->caps & ep->offer->caps))
+		max = HD_MAX_VARIABLE;
+	for (int of = 0; of < HD_FI_LIMITS; of++) {
+		ep->attr.max[of] = of == HD_FI_OF_ATOMIC && max > HD_ATOMIC_BYTES ? HD_ATOMIC_BYTES : max;
+		ep->call.max[of].inject = info->tx_attr ? info->tx_attr->inject_size
+							: ep->offer->tx.inject_size;
+	}
+}
+
 void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 {
 	const struct fi_tx_attr *tx = info->tx_attr;
@@ -496,7 +511,6 @@ void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 	ep->bound.rx.caps = dir_caps(info->caps, rx ? rx->caps : 0, ep->offer->rx.caps);
 	ep->bound.tx.op_flags = tx ? tx->op_flags : 0;
 	ep->bound.rx.op_flags = rx ? rx->op_flags : 0;
-	ep->call.inject_max = tx ? tx->inject_size : ep->offer->tx.inject_size;
 	ep->attr.prefix = ep->offer->ep.msg_prefix_size;
 	ep->attr.tx_size = tx ? (uint32_t)tx->size : 0;
 	ep->attr.rx_size = rx && rx->size ? rx->size : ep->offer->rx.size;
@@ -509,14 +523,11 @@ void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 						   : (uint32_t)ep->offer->tx.rma_iov_limit;
 	ep->attr.tx_iov = tx && tx->iov_limit ? (uint32_t)tx->iov_limit : HD_MAX_IOV;
 	ep->attr.rx_iov = rx && rx->iov_limit ? (uint32_t)rx->iov_limit : HD_MAX_IOV;
-	ep->attr.max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ? info->ep_attr->max_msg_size
-									     : ep->offer->ep.max_msg_size;
+	take_limits(ep, info);
 	ep->groups.may = info->caps & ep->offer->caps & FI_MULTICAST;
 	ep->collective = info->caps & ep->offer->caps & FI_COLLECTIVE && ep->fid.fid.fclass == FI_CLASS_EP;
 	if (ep->collective)
 		ep->fid.collective = &hd_fi_collective_ops;
-	if (hd_fi_variable(ep->offer, info->caps & ep->offer->caps))
-		ep->attr.max_msg_size = HD_MAX_VARIABLE;
 	hd_fi_buffered_init(ep, ep->offer->mode & FI_BUFFERED_RECV ||
 					hd_fi_variable(ep->offer, ep->bound.rx.caps));
 }

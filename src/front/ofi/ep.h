@@ -40,10 +40,19 @@ struct hd_fi_auth {
 };
 
 /* What calls of data go by; hd_fi_ep_settle works it out. An alias has one of its own. */
+enum hd_fi_limit {
+	HD_FI_OF_MSG,
+	HD_FI_OF_TAGGED,
+	HD_FI_OF_RMA,
+	HD_FI_OF_ATOMIC,
+	HD_FI_LIMITS
+};
+
 struct hd_fi_calls {
 	fi_addr_t addr_mask; /* all ones; FI_EP_MSG: 0, so that any address means the other end */
-	uint64_t send_max;   /* bytes, of calls without flags */
-	uint64_t inject_max;
+	struct {
+		uint64_t send, inject; /* bytes at most, of calls without flags, and injected */
+	} max[HD_FI_LIMITS];
 	uint32_t send_flags; /* enum hd_send_flag, of calls without flags */
 	uint32_t read_flags; /* the same for reads of remote memory */
 	uint32_t levels;     /* enum hd_send_flag: completion levels that the engine is told of */
@@ -69,12 +78,12 @@ struct hd_fi_bound {
 
 /* What its info and its options say: hd_fi_ep_take_info, options.c. */
 struct hd_fi_ep_attr {
-	uint64_t max_msg_size;
-	size_t prefix;	   /* FI_MSG_PREFIX: bytes in front of every message */
-	uint64_t tx_order; /* FI_ORDER_SAS … */
-	bool tx_strict;	   /* comp_order */
-	bool rma_whole;	   /* max_order_raw_size and its like are more than is offered */
-	uint32_t rx_order; /* the same: enum hd_recv_flag */
+	uint64_t max[HD_FI_LIMITS]; /* bytes of one call */
+	size_t prefix;		    /* FI_MSG_PREFIX: bytes in front of every message */
+	uint64_t tx_order;	    /* FI_ORDER_SAS … */
+	bool tx_strict;		    /* comp_order */
+	bool rma_whole;		    /* max_order_raw_size and its like are more than is offered */
+	uint32_t rx_order;	    /* the same: enum hd_recv_flag */
 	uint32_t tx_size, tx_iov, rx_iov, rma_iov;
 	uint64_t min_multi_recv;
 	uint32_t buffered_limit, buffered_min;
@@ -275,9 +284,9 @@ HD_FI_INLINE uint32_t hd_fi_level(uint64_t flags)
 /* hd_fi_send_flags translates the flags of fi_sendmsg and fi_tsendmsg. 0 or -FI_EINVAL. */
 int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out);
 
-HD_FI_INLINE uint64_t hd_fi_send_max(const struct hd_fi_ep *ep, uint32_t flags)
+HD_FI_INLINE uint64_t hd_fi_send_max(const struct hd_fi_ep *ep, enum hd_fi_limit of, uint32_t flags)
 {
-	return flags & HD_SEND_INJECT ? ep->call.inject_max : ep->attr.max_msg_size;
+	return flags & HD_SEND_INJECT ? ep->call.max[of].inject : ep->attr.max[of];
 }
 
 /* hd_fi_recv_completes: how a receive with these flags completes, enum hd_recv_flag. */

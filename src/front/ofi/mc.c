@@ -42,7 +42,7 @@ static struct hd_fi_mc *mc_at(const struct hd_fi_ep *ep, fi_addr_t addr)
 
 static uint64_t longest(const struct hd_fi_ep *ep, uint32_t flags)
 {
-	uint64_t max = hd_fi_send_max(ep, flags);
+	uint64_t max = hd_fi_send_max(ep, HD_FI_OF_MSG, flags);
 
 	return max < HD_MAX_DGRAM ? max : HD_MAX_DGRAM;
 }

@@ -27,7 +27,7 @@ HD_FI_INLINE ssize_t msg_send_one(struct fid_ep *fid, struct hd_fi_send s, bool 
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
 	s.flags |= ep->call.send_flags;
-	return hd_fi_post_send(ep, s, ep->call.send_max, locked);
+	return hd_fi_post_send(ep, s, ep->call.max[HD_FI_OF_MSG].send, locked);
 }
 
 HD_FI_INLINE ssize_t msg_inject_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
@@ -36,7 +36,7 @@ HD_FI_INLINE ssize_t msg_inject_one(struct fid_ep *fid, struct hd_fi_send s, boo
 
 	s.flags |= ep->call.inject_flags;
 	s.context = hd_fi_no_context(ep);
-	return hd_fi_injected(ep, hd_fi_post_send(ep, s, ep->call.inject_max, locked));
+	return hd_fi_injected(ep, hd_fi_post_send(ep, s, ep->call.max[HD_FI_OF_MSG].inject, locked));
 }
 
 #define MSG_CALLS(suffix, locked) \
@@ -85,7 +85,7 @@ static ssize_t msg_sendv(struct fid_ep *fid, const struct iovec *iov, void **des
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const struct hd_fi_send s = { .dest = dest, .context = context, .flags = ep->call.send_flags };
 
-	return hd_fi_post_sendv(ep, iov, count, &s, ep->call.send_max);
+	return hd_fi_post_sendv(ep, iov, count, &s, ep->call.max[HD_FI_OF_MSG].send);
 }
 
 static ssize_t ofi_msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
@@ -104,7 +104,8 @@ static ssize_t ofi_msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uin
 			return hd_fi_trigger_send(ep, &s, msg->msg_iov, msg->iov_count, flags);
 		return flags & FI_MULTICAST ? hd_fi_mc_send(ep, msg, flags) : rc;
 	}
-	return hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
+	return hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s,
+				hd_fi_send_max(ep, HD_FI_OF_MSG, s.flags));
 }
 
 static ssize_t ofi_msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,

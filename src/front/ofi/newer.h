@@ -60,6 +60,13 @@
 #define FI_RESCAN (UINT64_C(1) << 35)	     /* flag of fi_getinfo */
 #define FI_FIREWALL_ADDR (UINT64_C(1) << 42) /* flag of fi_av_insert */
 
+/* Options of endpoints, fi_endpoint(3): FI_OPT_CUDA_API_PERMITTED (1.19) and those behind it, of 2.0 and 2.1. */
+#define HD_FI_OPT_CUDA (FI_OPT_XPU_TRIGGER + 1)
+#define HD_FI_OPT_SHARED_MEMORY (HD_FI_OPT_CUDA + 1)
+#define HD_FI_OPT_MAX \
+	(HD_FI_OPT_CUDA + 2) /* FI_OPT_MAX_MSG_SIZE, and of tagged messages, RMA, atomic operations */
+#define HD_FI_OPT_INJECT (HD_FI_OPT_CUDA + 6) /* FI_OPT_INJECT_MSG_SIZE and likewise */
+
 /* Enumerators, by numbers. */
 #define HD_FI_PROGRESS_UNIFIED (FI_PROGRESS_MANUAL + 1)	  /* FI_PROGRESS_CONTROL_UNIFIED, 1.21 */
 #define HD_FI_CNTR_EVENTS_BYTES (FI_CNTR_EVENTS_COMP + 1) /* FI_CNTR_EVENTS_BYTES, 1.22 */

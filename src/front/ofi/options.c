@@ -4,6 +4,8 @@
 #include "base/minus.h"
 #include "front/ofi/buffered.h"
 #include "front/ofi/cm.h"
+#include "front/ofi/ctx.h"
+#include "front/ofi/newer.h"
 #include "front/ofi/stubs.h"
 #include "front/ofi/trigger.h"
 
@@ -36,22 +38,82 @@ static int put_size(size_t value, void *optval, size_t *optlen)
 	return 0;
 }
 
+/* FI_OPT_MAX_MSG_SIZE and its like: where that limit stands; NULL: it is none of them. */
+static uint64_t *limit_of(struct hd_fi_ep *ep, int optname)
+{
+	if (optname >= HD_FI_OPT_MAX && optname < HD_FI_OPT_MAX + HD_FI_LIMITS)
+		return &ep->attr.max[optname - HD_FI_OPT_MAX];
+	if (optname >= HD_FI_OPT_INJECT && optname < HD_FI_OPT_INJECT + HD_FI_LIMITS)
+		return &ep->call.max[optname - HD_FI_OPT_INJECT].inject;
+	return NULL;
+}
+
+static bool can_limit(const struct hd_fi_ep *ep, int optname)
+{
+	switch ((optname - HD_FI_OPT_MAX) % HD_FI_LIMITS) {
+	case HD_FI_OF_MSG:
+		return ep->bound.tx.caps & FI_MSG;
+	case HD_FI_OF_TAGGED:
+		return ep->bound.tx.caps & FI_TAGGED;
+	case HD_FI_OF_RMA:
+		return ep->bound.tx.caps & FI_RMA;
+	default:
+		return ep->bound.tx.caps & FI_ATOMIC;
+	}
+}
+
+/* It becomes less, never more than the info has. */
+static int set_limit(struct hd_fi_ep *ep, uint64_t *limit, const void *optval, size_t optlen)
+{
+	size_t value;
+
+	if (!optval || optlen != sizeof(value))
+		return hd_fi_no(FI_EINVAL, "fi_setopt of a longest message, which is a size_t");
+	memcpy(&value, optval, sizeof(value));
+	if (value > *limit)
+		return hd_fi_no(FI_EINVAL, "fi_setopt of a longest message that is longer than it may be");
+	hd_fi_lock(ep->domain);
+	*limit = value;
+	if (ep->ep)
+		hd_fi_ep_settle(ep);
+	hd_fi_aliases_sync(ep);
+	hd_fi_unlock(ep->domain);
+	return 0;
+}
+
+static int set_shared_memory(const struct hd_fi_ep *ep, const void *optval, size_t optlen)
+{
+	bool permitted;
+
+	if (!optval || optlen != sizeof(permitted))
+		return hd_fi_no(FI_EINVAL, "fi_setopt of FI_OPT_SHARED_MEMORY_PERMITTED, which is a bool");
+	memcpy(&permitted, optval, sizeof(permitted));
+	return permitted
+		       ? 0
+		       : hd_fi_no(
+				 FI_EOPNOTSUPP,
+				 "fi_setopt that forbids shared memory: HEDDLE_TRANSPORT=tcp does, for the process");
+}
+
 static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	const uint32_t *buffered = hd_fi_buffered_option(ep, optname);
+	const uint64_t *limit = limit_of(ep, optname);
 	const size_t cm_data = hd_fi_ep_connects(ep) ? HD_CM_DATA : 0;
 
 	if (level != FI_OPT_ENDPOINT)
 		return hd_fi_no(FI_ENOPROTOOPT, "fi_getopt with a level other than FI_OPT_ENDPOINT");
 	if (optname == FI_OPT_XPU_TRIGGER)
 		return hd_fi_no(FI_EOPNOTSUPP, "FI_OPT_XPU_TRIGGER: operations are not started by devices");
-	if (!buffered && optname != FI_OPT_MIN_MULTI_RECV && optname != FI_OPT_CM_DATA_SIZE)
+	if (!buffered && !limit && optname != FI_OPT_MIN_MULTI_RECV && optname != FI_OPT_CM_DATA_SIZE)
 		return hd_fi_no(FI_ENOPROTOOPT, "fi_getopt of an option that there is not");
 	if (!optval || !optlen)
 		return hd_fi_no(FI_EINVAL, "fi_getopt without room for the option");
 	if (buffered)
 		return put_size(*buffered, optval, optlen);
+	if (limit)
+		return put_size(can_limit(ep, optname) ? *limit : 0, optval, optlen);
 	return put_size(optname == FI_OPT_CM_DATA_SIZE ? cm_data : ep->attr.min_multi_recv, optval, optlen);
 }
 
@@ -74,16 +136,23 @@ static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 	uint32_t *buffered = hd_fi_buffered_option(ep, optname);
+	uint64_t *limit = limit_of(ep, optname);
 
 	if (level != FI_OPT_ENDPOINT)
 		return hd_fi_no(FI_ENOPROTOOPT, "fi_setopt with a level other than FI_OPT_ENDPOINT");
 	if (buffered)
 		return hd_fi_buffered_set(ep, buffered, optval, optlen);
+	if (limit)
+		return set_limit(ep, limit, optval, optlen);
 	switch (optname) {
 	case FI_OPT_MIN_MULTI_RECV:
 		return set_min_multi_recv(ep, optval, optlen);
 	case FI_OPT_CM_DATA_SIZE:
 		return hd_fi_no(FI_ENOPROTOOPT, "fi_setopt of FI_OPT_CM_DATA_SIZE, which can only be read");
+	case HD_FI_OPT_CUDA:
+		return hd_fi_no(FI_EINVAL, "fi_setopt of FI_OPT_CUDA_API_PERMITTED: there is no CUDA here");
+	case HD_FI_OPT_SHARED_MEMORY:
+		return set_shared_memory(ep, optval, optlen);
 	case FI_OPT_FI_HMEM_P2P:
 		return hd_fi_no(FI_EOPNOTSUPP,
 				"fi_setopt of FI_OPT_FI_HMEM_P2P: there is no memory but the host's");

@@ -63,7 +63,7 @@ HD_FI_INLINE ssize_t rma_read_one(struct fid_ep *fid, struct rma r, const struct
 
 	r.op = HD_RMA_READ;
 	r.flags = ep->call.read_flags;
-	return rma_one(ep, r, iov, ep->attr.max_msg_size, locked);
+	return rma_one(ep, r, iov, ep->attr.max[HD_FI_OF_RMA], locked);
 }
 
 HD_FI_INLINE ssize_t rma_write_one(struct fid_ep *fid, struct rma r, const struct iovec iov, bool locked)
@@ -72,7 +72,7 @@ HD_FI_INLINE ssize_t rma_write_one(struct fid_ep *fid, struct rma r, const struc
 
 	r.op = HD_RMA_WRITE;
 	r.flags |= ep->call.send_flags;
-	return rma_one(ep, r, iov, ep->call.send_max, locked);
+	return rma_one(ep, r, iov, ep->call.max[HD_FI_OF_RMA].send, locked);
 }
 
 HD_FI_INLINE ssize_t rma_inject_one(struct fid_ep *fid, struct rma r, const struct iovec iov, bool locked)
@@ -82,7 +82,7 @@ HD_FI_INLINE ssize_t rma_inject_one(struct fid_ep *fid, struct rma r, const stru
 	r.op = HD_RMA_WRITE;
 	r.flags |= ep->call.inject_flags;
 	r.context = hd_fi_no_context(ep);
-	return hd_fi_injected(ep, rma_one(ep, r, iov, ep->call.inject_max, locked));
+	return hd_fi_injected(ep, rma_one(ep, r, iov, ep->call.max[HD_FI_OF_RMA].inject, locked));
 }
 
 #define OURS ((const struct iovec){ (void *)buf, len })
@@ -171,7 +171,7 @@ static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **des
 			       .context = context,
 			       .flags = ep->call.read_flags };
 
-	return rma_v(ep, iov, count, &r, ep->attr.max_msg_size);
+	return rma_v(ep, iov, count, &r, ep->attr.max[HD_FI_OF_RMA]);
 }
 
 static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -182,12 +182,12 @@ static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **de
 		.peer = dest, .addr = addr, .key = key, .context = context, .flags = ep->call.send_flags
 	};
 
-	return rma_v(ep, iov, count, &r, ep->call.send_max);
+	return rma_v(ep, iov, count, &r, ep->call.max[HD_FI_OF_RMA].send);
 }
 
 ssize_t hd_fi_check_rma(const struct hd_fi_ep *ep, const struct fi_msg_rma *msg, uint32_t flags)
 {
-	ssize_t rc = check_ours(ep, msg->msg_iov, msg->iov_count, hd_fi_send_max(ep, flags));
+	ssize_t rc = check_ours(ep, msg->msg_iov, msg->iov_count, hd_fi_send_max(ep, HD_FI_OF_RMA, flags));
 
 	if (rc)
 		return rc;

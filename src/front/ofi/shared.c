@@ -249,7 +249,7 @@ int hd_fi_ep_bind_stx(struct hd_fi_ep *ep, struct hd_fi_stx *stx, uint64_t flags
 	if (stx->domain != ep->domain)
 		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of a shared transmit context of another domain");
 	if (ep->sharing.stx || ep->sep || !shared_covers(stx->caps, ep->bound.tx.caps) ||
-	    ep->call.inject_max > stx->inject_max || ep->attr.tx_iov > stx->iov_limit)
+	    ep->call.max[HD_FI_OF_MSG].inject > stx->inject_max || ep->attr.tx_iov > stx->iov_limit)
 		return hd_fi_no(
 			FI_EINVAL,
 			"fi_ep_bind of a shared transmit context that can less than the endpoint, or where there is one");

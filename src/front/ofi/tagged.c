@@ -28,7 +28,7 @@ HD_FI_INLINE ssize_t tagged_send_one(struct fid_ep *fid, struct hd_fi_send s, bo
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
 
 	s.flags |= ep->call.send_flags | HD_SEND_TAGGED;
-	return hd_fi_post_send(ep, s, ep->call.send_max, locked);
+	return hd_fi_post_send(ep, s, ep->call.max[HD_FI_OF_TAGGED].send, locked);
 }
 
 HD_FI_INLINE ssize_t tagged_inject_one(struct fid_ep *fid, struct hd_fi_send s, bool locked)
@@ -37,7 +37,7 @@ HD_FI_INLINE ssize_t tagged_inject_one(struct fid_ep *fid, struct hd_fi_send s, 
 
 	s.flags |= ep->call.inject_flags | HD_SEND_TAGGED;
 	s.context = hd_fi_no_context(ep);
-	return hd_fi_injected(ep, hd_fi_post_send(ep, s, ep->call.inject_max, locked));
+	return hd_fi_injected(ep, hd_fi_post_send(ep, s, ep->call.max[HD_FI_OF_TAGGED].inject, locked));
 }
 
 #define TAGGED_CALLS(suffix, locked) \
@@ -93,7 +93,7 @@ static ssize_t tagged_sendv(struct fid_ep *fid, const struct iovec *iov, void **
 		.dest = dest, .tag = tag, .context = context, .flags = ep->call.send_flags | HD_SEND_TAGGED
 	};
 
-	return hd_fi_post_sendv(ep, iov, count, &s, ep->call.send_max);
+	return hd_fi_post_sendv(ep, iov, count, &s, ep->call.max[HD_FI_OF_TAGGED].send);
 }
 
 static ssize_t ofi_tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
@@ -114,7 +114,8 @@ static ssize_t ofi_tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged
 					  : rc;
 	}
 	s.flags |= HD_SEND_TAGGED;
-	return hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s, hd_fi_send_max(ep, s.flags));
+	return hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s,
+				hd_fi_send_max(ep, HD_FI_OF_TAGGED, s.flags));
 }
 
 static ssize_t ofi_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,

@@ -81,7 +81,11 @@ int hd_fi_take_send(struct hd_fi_triggered *t, const struct hd_fi_send *s, const
 		rc = hd_fi_send_flags(t->ep, flags, &t->send.flags);
 		t->send.flags |= s->flags;
 		if (!rc)
-			rc = hd_fi_check_sendv(t->ep, iov, count, hd_fi_send_max(t->ep, t->send.flags));
+			rc = hd_fi_check_sendv(t->ep, iov, count,
+					       hd_fi_send_max(t->ep,
+							      s->flags & HD_SEND_TAGGED ? HD_FI_OF_TAGGED
+											: HD_FI_OF_MSG,
+							      t->send.flags));
 	}
 	if (!rc)
 		rc = take_iov(t, iov, count);

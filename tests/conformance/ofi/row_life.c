@@ -136,6 +136,82 @@ static void options(struct ct *ct)
 	ct_close(&dom);
 }
 
+/* Options that libfabric has had since 1.19 to 2.1, by their numbers, which older headers have not: FI_OPT_XPU_TRIGGER is 9 in all of them. */
+enum {
+	OPT_CUDA_API_PERMITTED = 10,
+	OPT_SHARED_MEMORY_PERMITTED,
+	OPT_MAX_MSG_SIZE,
+	OPT_INJECT_MSG_SIZE = 16
+};
+
+static size_t limit_of(struct ct_ep *e, int name)
+{
+	size_t value = 0, len = sizeof(value);
+	int rc = fi_getopt(&e->ep->fid, FI_OPT_ENDPOINT, name, &value, &len);
+
+	if (rc == -FI_ENOPROTOOPT)
+		ct_unsupported(e->ct, "FI_OPT_MAX_MSG_SIZE and its like");
+	CT_OK(e->ct, rc);
+	CT_EQ(e->ct, len, sizeof(value));
+	return value;
+}
+
+/* FI_OPT_MAX_MSG_SIZE and FI_OPT_INJECT_MSG_SIZE, and those of the other kinds of operations: less than the info has, and each for itself. */
+static void limits(struct ct *ct)
+{
+	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC };
+	char buf[200] = { 0 };
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, &want);
+	ct_ep_open(&dom, &e);
+	for (int i = 0; i < 4; i++) {
+		CT_TRUE(ct, limit_of(&e, OPT_MAX_MSG_SIZE + i) <= dom.info->ep_attr->max_msg_size);
+		CT_TRUE(ct, limit_of(&e, OPT_MAX_MSG_SIZE + i) > 0);
+		CT_TRUE(ct, limit_of(&e, OPT_INJECT_MSG_SIZE + i) <= dom.info->tx_attr->inject_size);
+	}
+	for (int i = 0; i < 2; i++) { /* messages, tagged ones */
+		size_t most = i ? 100 : 50, least = most / 2, more = dom.info->ep_attr->max_msg_size + 1;
+
+		CT_OK(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, OPT_MAX_MSG_SIZE + i, &most, sizeof(most)));
+		CT_OK(ct,
+		      fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, OPT_INJECT_MSG_SIZE + i, &least, sizeof(least)));
+		CT_EQ(ct, limit_of(&e, OPT_MAX_MSG_SIZE + i), most);
+		CT_EQ(ct, limit_of(&e, OPT_INJECT_MSG_SIZE + i), least);
+		CT_EQ(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, OPT_MAX_MSG_SIZE + i, &more, sizeof(more)),
+		      -FI_EINVAL);
+		CT_EQ(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, OPT_MAX_MSG_SIZE + i, &most, 1), -FI_EINVAL);
+	}
+	CT_EQ(ct, fi_send(e.ep, buf, 51, NULL, 0, NULL), -FI_EMSGSIZE);
+	CT_EQ(ct, fi_inject(e.ep, buf, 26, 0), -FI_EMSGSIZE);
+	CT_EQ(ct, fi_tsend(e.ep, buf, 101, NULL, 0, 1, NULL), -FI_EMSGSIZE);
+	CT_EQ(ct, fi_tinject(e.ep, buf, 51, 0, 1), -FI_EMSGSIZE);
+	CT_EQ(ct, limit_of(&e, OPT_MAX_MSG_SIZE + 2), dom.info->ep_attr->max_msg_size); /* RMA */
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
+/* FI_OPT_CUDA_API_PERMITTED is invalid where there is no CUDA; shared memory is permitted. */
+static void permissions(struct ct *ct)
+{
+	struct ct_dom dom;
+	struct ct_ep e;
+	bool yes = true;
+	int rc;
+
+	ct_open(ct, &dom, NULL);
+	ct_ep_open(&dom, &e);
+	rc = fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, OPT_SHARED_MEMORY_PERMITTED, &yes, sizeof(yes));
+	if (rc == -FI_ENOPROTOOPT)
+		ct_unsupported(ct, "FI_OPT_SHARED_MEMORY_PERMITTED");
+	CT_OK(ct, rc);
+	CT_EQ(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, OPT_CUDA_API_PERMITTED, &yes, sizeof(yes)),
+	      -FI_EINVAL);
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
 /* FI_SETOPSFLAG replaces the default flags of one direction, FI_GETOPSFLAG gives them back. */
 static void ops_flags(struct ct *ct)
 {
@@ -480,6 +556,8 @@ const struct ct_case ct_life[] = { { "EP", "close-busy", CT_TWO(busy) },
 				   { "EP", "getname-short", { getname_short } },
 				   { "EP", "name-assigned", { name_assigned } },
 				   { "EP", "port-assigned", { port_assigned } },
+				   { "EP", "limits-by-option", { limits } },
+				   { "EP", "permissions-by-option", { permissions } },
 				   { "EP", "open-close", CT_TWO(churn) },
 				   { "EP", "open-close-all", CT_TWO(churn_all) },
 				   { "EP", "siblings", CT_TWO(siblings) },

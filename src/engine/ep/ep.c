@@ -220,11 +220,12 @@ void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, enum hd_status status
 			queued_end(hd_op_of(t), status);
 }
 
+/* A peer that is being greeted may have been answered that it is there; the next of its index would be taken for it. */
 static void tell_gone(struct hd_ep *ep, struct hd_peer *peer)
 {
 	struct hd_pkt pkt = { .kind = HD_PKT_GONE, .src = ep->index, .gen = ep->gen };
 
-	hd_peer_send(peer, &pkt, NULL, 0);
+	hd_peer_forewarn(peer, &pkt);
 }
 
 /* Everything that is under way on the endpoint is forgotten, so that nothing calls back. */

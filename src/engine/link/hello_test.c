@@ -58,6 +58,37 @@ static void second_call_does_not_disturb_the_first(void **state)
 	side_close(&s);
 }
 
+/* An endpoint closes, and another gets its index, while somebody is greeted who may have been told of it: he hears of that first. */
+static void closes_while_a_caller_is_greeted(void **state)
+{
+	struct hd_ep *other, *next;
+	struct wire w;
+	struct side s;
+	uint32_t index;
+	uint16_t gen;
+
+	side_open(&s);
+	assert_int_equal(hd_ep_open(s.node, &(struct hd_ep_attr){ .rx_cq = s.cq, .tx_cq = s.cq }, &other), 0);
+	wire_dial(&w, &s);
+	say_hello(&w);
+	wire_hear_kind(&w, HD_PKT_HELLO);
+	index = other->index;
+	gen = other->gen;
+	hd_ep_close(other);
+	assert_int_equal(hd_ep_open(s.node, &(struct hd_ep_attr){ .rx_cq = s.cq, .tx_cq = s.cq }, &next), 0);
+	say_use(&w);
+	do
+		assert_true(wire_hear(&w));
+	while (w.pkt.kind != HD_PKT_GONE && w.pkt.kind != HD_PKT_ANNOUNCE);
+	assert_int_equal(w.pkt.kind, HD_PKT_GONE);
+	assert_int_equal(w.pkt.src, index);
+	assert_int_equal(w.pkt.gen, gen);
+	wire_hear_kind(&w, HD_PKT_ANNOUNCE);
+	wire_hang_up(&w);
+	hd_ep_close(next);
+	side_close(&s);
+}
+
 /* Two endpoints of one node are called at the same time: both messages arrive, over one link. */
 static void two_endpoints_of_a_node_are_called_at_once(void **state)
 {
@@ -305,6 +336,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(second_call_does_not_disturb_the_first),
+		cmocka_unit_test(closes_while_a_caller_is_greeted),
 		cmocka_unit_test(two_endpoints_of_a_node_are_called_at_once),
 		cmocka_unit_test(caller_that_computes_does_not_time_out),
 		cmocka_unit_test(a_time_without_progress_does_not_count),

@@ -214,27 +214,19 @@ void hd_peer_busy(struct hd_peer *peer)
 	hd_node_stir(peer->node);
 }
 
-void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
-		    uint32_t units)
+/* 0, -ENOBUFS, -ENOMEM */
+static int ctl_queue(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
+		     uint32_t units)
 {
 	struct hd_ctl *c;
 
-	if (peer->state != HD_PEER_LIVE || peer->link->down)
-		return;
-	if (TAILQ_EMPTY(&peer->ctl) && hd_link_send(peer->link, pkt, data, len) != -EAGAIN) {
-		hd_peer_free_units(peer, units);
-		return;
-	}
 	if (peer->ctl_bytes + sizeof(*c) + len > HD_CTL_MAX ||
-	    !hd_budget_keep(peer->share->budget, HD_CTL_UNITS(len))) {
-		hd_link_down(peer->link, -ENOBUFS, "the other end does not take in what is said to it");
-		return;
-	}
+	    !hd_budget_keep(peer->share->budget, HD_CTL_UNITS(len)))
+		return -ENOBUFS;
 	c = malloc(sizeof(*c) + len);
 	if (!c) {
 		hd_budget_unkeep(peer->share->budget, HD_CTL_UNITS(len));
-		hd_link_down(peer->link, -ENOMEM, "no memory for an answer");
-		return;
+		return -ENOMEM;
 	}
 	peer->ctl_bytes += (uint32_t)(sizeof(*c) + len);
 	c->pkt = *pkt;
@@ -245,6 +237,33 @@ void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *
 	TAILQ_INSERT_TAIL(&peer->ctl, c, entry);
 	hd_peer_stall(peer, HD_STALL_ANSWERS);
 	hd_peer_busy(peer);
+	return 0;
+}
+
+void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
+		    uint32_t units)
+{
+	int rc;
+
+	if (peer->state != HD_PEER_LIVE || peer->link->down)
+		return;
+	if (TAILQ_EMPTY(&peer->ctl) && hd_link_send(peer->link, pkt, data, len) != -EAGAIN) {
+		hd_peer_free_units(peer, units);
+		return;
+	}
+	rc = ctl_queue(peer, pkt, data, len, units);
+	if (rc)
+		hd_link_down(peer->link, rc,
+			     rc == -ENOBUFS ? "the other end does not take in what is said to it"
+					    : "no memory for an answer");
+}
+
+void hd_peer_forewarn(struct hd_peer *peer, const struct hd_pkt *pkt)
+{
+	if (peer->state == HD_PEER_SHAKING)
+		ctl_queue(peer, pkt, NULL, 0, 0);
+	else
+		hd_peer_send(peer, pkt, NULL, 0);
 }
 
 void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len)

@@ -259,8 +259,12 @@ void hd_peer_fail(struct hd_peer *peer, int err);
 void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
 		    uint32_t units);
 
-/* hd_peer_send: the same for what no credit was spent on. */
+/*
+ * hd_peer_send: the same for what no credit was spent on. hd_peer_forewarn: the same, and while it is being greeted: then it is said as soon as the
+ * peer is live, before what is announced to it.
+ */
 void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len);
+void hd_peer_forewarn(struct hd_peer *peer, const struct hd_pkt *pkt);
 
 /* hd_peer_busy: push what is queued for the peer in every turn until nothing is any more. */
 void hd_peer_busy(struct hd_peer *peer);

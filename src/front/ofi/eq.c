@@ -164,6 +164,7 @@ static void put_err_data(const struct hd_event *e, struct reading_error *r)
 	}
 }
 
+/* A connection has no context but its endpoint's, which is there: what nobody has read of it goes with it. */
 static ssize_t take_error(const struct hd_event *e, void *arg)
 {
 	struct reading_error *r = arg;
@@ -171,7 +172,7 @@ static ssize_t take_error(const struct hd_event *e, void *arg)
 	bool overrun = e->err == EOVERFLOW && !e->owner;
 
 	out->fid = overrun ? (struct fid *)&r->eq->fid.fid : e->owner;
-	out->context = e->ctx;
+	out->context = e->code == HD_EV_UP && e->owner ? ((const struct fid *)e->owner)->context : e->ctx;
 	out->data = e->code == HD_EV_FRONT ? e->word : 0;
 	out->err = overrun ? FI_EOVERRUN : hd_fi_errno(e->err);
 	out->prov_errno = e->err;

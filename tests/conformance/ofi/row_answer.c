@@ -49,7 +49,7 @@ static struct fid_ep *end_open(struct side *s, struct fi_info *info)
 {
 	struct fid_ep *ep;
 
-	CT_OK(s->ct, fi_endpoint(s->dom.domain, info ? info : s->dom.info, &ep, NULL));
+	CT_OK(s->ct, fi_endpoint(s->dom.domain, info ? info : s->dom.info, &ep, CTX(77)));
 	CT_OK(s->ct, fi_ep_bind(ep, &s->cq->fid, FI_TRANSMIT | FI_RECV));
 	CT_OK(s->ct, fi_ep_bind(ep, &s->eq->fid, 0));
 	return ep;
@@ -64,6 +64,7 @@ static void refused(struct side *s, struct fid_ep *ep)
 	CT_EQ(s->ct, ct_event(s->ct, s->eq, &event, buf, sizeof(buf)), -FI_EAVAIL);
 	CT_EQ(s->ct, fi_eq_readerr(s->eq, &err, 0), sizeof(err));
 	CT_TRUE(s->ct, err.fid == &ep->fid);
+	CT_TRUE(s->ct, err.context == CTX(77)); /* fi_connect has none of its own: fi_eq(3) */
 	CT_EQ(s->ct, err.err, FI_ECONNREFUSED);
 }
 

@@ -245,12 +245,17 @@ static void last_words_end_the_listening(void **state)
 	static uint8_t buf[10000];
 	struct scene s;
 	uint64_t said = scene_talks(&s), heard = 0;
+	bool first = true;
 
 	do {
 		ssize_t n;
 
 		assert_int_equal(send(s.fd, payload, sizeof(payload), MSG_NOSIGNAL), sizeof(payload));
-		assert_true(hd_tcp_last(s.port, false));
+		if (!hd_tcp_last(s.port, false)) { /* the kernel has sent the rest since the last look */
+			assert_false(first);
+			break;
+		}
+		first = false;
 		assert_int_equal(send(s.fd, payload, sizeof(payload), MSG_NOSIGNAL), sizeof(payload));
 		rig_poll(s.node);
 		assert_false(s.end->link->down);

@@ -104,7 +104,9 @@ static int check_creds(struct hd_shm_link *l, int sock)
 	if (err)
 		return err;
 	if (!hd_realm_is_own(hd_realm_of_user(cred.uid))) {
-		hd_info("process %d belongs to user %u: no shared memory with it; run both ends as one user",
+		HD_LOG_EVERY_MS(
+			1000, HD_LOG_INFO,
+			"process %d belongs to user %u: no shared memory with it; run both ends as one user",
 			(int)cred.pid, cred.uid);
 		return -EACCES;
 	}

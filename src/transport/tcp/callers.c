@@ -6,6 +6,7 @@
  * has a key that nobody else knows.
  */
 #include "base/files.h"
+#include "base/macros.h"
 #include "base/siphash.h"
 #include "base/sockaddr.h"
 #include "base/table.h"
@@ -26,7 +27,7 @@ struct hd_tcp_caller {
 		uint8_t host[16];
 	} key;
 	TAILQ_HEAD(, hd_tcp_link) links; /* by age */
-	unsigned count;
+	struct hd_rank rank;		 /* how many */
 	UT_hash_handle hh;
 };
 
@@ -40,6 +41,11 @@ void hd_tcp_callers_open(struct hd_tcp_callers *callers)
 	if (getrandom(callers->secret, sizeof(callers->secret), 0) != sizeof(callers->secret))
 		memset(callers->secret, 0,
 		       sizeof(callers->secret)); /* a hash that can be chosen is a hash all the same */
+}
+
+void hd_tcp_callers_close(struct hd_tcp_callers *callers)
+{
+	hd_ranks_close(&callers->ranks);
 }
 
 static struct hd_tcp_caller *caller_get(struct hd_tcp_callers *callers, struct hd_tcp_link *l)
@@ -76,50 +82,38 @@ void hd_tcp_caller_leave(struct hd_tcp_link *l)
 	l->caller = NULL;
 	TAILQ_REMOVE(&caller->links, l, caller_entry);
 	callers->count--;
-	if (--caller->count)
+	hd_rank_down(&callers->ranks, &caller->rank);
+	if (caller->rank.count)
 		return;
 	HASH_DEL(callers->table, caller);
 	free(caller);
 }
 
-/* Those that have become a peer's meanwhile are no callers any more. */
-static void callers_known(struct hd_tcp_callers *callers)
-{
-	struct hd_tcp_caller *caller, *next_caller;
-	struct hd_tcp_link *l, *next;
-
-	HASH_ITER(hh, callers->table, caller, next_caller)
-		for (l = TAILQ_FIRST(&caller->links); l; l = next) {
-			next = TAILQ_NEXT(l, caller_entry);
-			if (hd_link_is_a_peers(&l->link))
-				hd_tcp_caller_leave(l); /* with the last goes the caller */
-		}
-}
-
+/* The one that waits longest of who has most goes: one that has become a peer's meanwhile is no caller any more. */
 static void oldest_of_most(struct hd_tcp_callers *callers)
 {
-	struct hd_tcp_caller *caller, *next, *most = callers->table;
+	struct hd_tcp_caller *most = hd_container(hd_ranks_most(&callers->ranks), struct hd_tcp_caller, rank);
+	struct hd_tcp_link *l = TAILQ_FIRST(&most->links);
 
-	HASH_ITER(hh, callers->table, caller, next)
-		if (caller->count > most->count)
-			most = caller;
-	hd_tcp_link_down(TAILQ_FIRST(&most->links), -ECONNABORTED,
-			 "too many have called and said nothing yet");
+	if (hd_link_is_a_peers(&l->link))
+		hd_tcp_caller_leave(l);
+	else
+		hd_tcp_link_down(l, -ECONNABORTED, "too many have called and said nothing yet");
 }
 
 int hd_tcp_caller_add(struct hd_tcp_link *l)
 {
 	struct hd_tcp_callers *callers = &tcp_port_of(l)->callers;
 
-	if (callers->count >= callers->max)
-		callers_known(callers);
+	if (!callers->ranks.with && hd_ranks_open(&callers->ranks, callers->max) < 0)
+		return -ENOMEM;
 	if (callers->count >= callers->max)
 		oldest_of_most(callers);
 	l->caller = caller_get(callers, l);
 	if (!l->caller)
 		return -ENOMEM;
 	TAILQ_INSERT_TAIL(&l->caller->links, l, caller_entry);
-	l->caller->count++;
+	hd_rank_up(&callers->ranks, &l->caller->rank);
 	callers->count++;
 	return 0;
 }

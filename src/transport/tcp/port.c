@@ -48,6 +48,7 @@ static void tcp_port_close(struct hd_port *port)
 	if (p->reserve >= 0)
 		close(p->reserve);
 	hd_seal_close(p);
+	hd_tcp_callers_close(&p->callers);
 	free(p);
 }
 

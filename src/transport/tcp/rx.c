@@ -6,6 +6,7 @@
  * handed over. The rest of such a payload is read straight to where it belongs, with the next header behind
  * it.
  */
+#include "base/macros.h"
 #include "transport/tcp/tcp.h"
 
 #include <endian.h>
@@ -319,6 +320,8 @@ int hd_tcp_rx(struct hd_tcp_link *l, bool *dry)
 		handled += n;
 		total += (size_t)r;
 	} while (full && total < RX_PORTION);
+	if (hd_unlikely(l->caller != NULL) && hd_link_is_a_peers(&l->link))
+		hd_tcp_caller_leave(l);
 	if (l->rx.more)
 		hd_node_stir(
 			l->link.node); /* no descriptor tells whoever sleeps of what has been read ahead */

@@ -23,6 +23,7 @@
 #ifndef HD_TCP_TCP_H
 #define HD_TCP_TCP_H
 
+#include "base/ranks.h"
 #include "base/sockaddr.h"
 #include "engine/transport.h"
 #include "transport/tcp/frame.h"
@@ -94,6 +95,7 @@ struct hd_tcp_rx {
 struct hd_tcp_caller;
 struct hd_tcp_callers {
 	struct hd_tcp_caller *table; /* by whose they are */
+	struct hd_ranks ranks;	     /* by how many each has; opened with the first */
 	unsigned count, max;
 	uint64_t secret[2];
 };
@@ -180,9 +182,10 @@ void hd_tcp_link_down(struct hd_tcp_link *l, int err, const char *why);
 
 /*
  * hd_tcp_caller_add: this link has been accepted; another that is nobody's may be down afterwards. 0 or -ENOMEM.
- * hd_tcp_caller_leave: it is down. Idempotent.
+ * hd_tcp_caller_leave: it is down, or has become a peer's. Idempotent. What each costs does not grow with how many have called.
  */
 void hd_tcp_callers_open(struct hd_tcp_callers *callers);
+void hd_tcp_callers_close(struct hd_tcp_callers *callers);
 int hd_tcp_caller_add(struct hd_tcp_link *l);
 void hd_tcp_caller_leave(struct hd_tcp_link *l);
 

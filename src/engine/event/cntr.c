@@ -64,8 +64,8 @@ uint64_t hd_cntr_readerr(struct hd_cntr *c)
 	return atomic_load_explicit(&c->errors, memory_order_relaxed);
 }
 
-/* hd_cntr_changed: somebody waits for that, asleep or with a trigger. */
-void hd_cntr_changed(struct hd_cntr *c)
+/* Somebody waits for that, asleep or with a trigger. */
+static void cntr_changed(struct hd_cntr *c)
 {
 	hd_wake(&c->w);
 	hd_triggers_look(c);
@@ -76,7 +76,7 @@ static void cntr_store(struct hd_cntr *c, _Atomic uint64_t *at, uint64_t v)
 	hd_assert_locked(c->node);
 	atomic_store_explicit(at, v, memory_order_relaxed);
 	if (c->armed)
-		hd_cntr_changed(c);
+		cntr_changed(c);
 }
 
 /* What the program has changed by itself. That may reach thresholds, and we are at the top here. */
@@ -115,7 +115,10 @@ void hd_cntr_event(struct hd_cntr *c, uint64_t n)
 void hd_cntr_completed(struct hd_cntr *c, uint64_t bytes)
 {
 	hd_assert_locked(c->node);
-	hd_cntr_count(c, bytes);
+	atomic_store_explicit(&c->value, hd_cntr_read(c) + (c->counts_bytes ? bytes : 1),
+			      memory_order_relaxed);
+	if (hd_unlikely(c->armed))
+		cntr_changed(c);
 }
 
 void hd_cntr_event_set(struct hd_cntr *c, uint64_t v)

@@ -133,17 +133,10 @@ void hd_channel_nudge(struct hd_channel *channel);
 void hd_channel_nudge_back(struct hd_channel *channel);
 
 /* cntr.c */
-void hd_cntr_changed(struct hd_cntr *c);
 static inline void hd_cntr_count(struct hd_cntr *c, uint64_t bytes)
 {
-	if (!c)
-		return;
-	atomic_store_explicit(&c->value,
-			      atomic_load_explicit(&c->value, memory_order_relaxed) +
-				      (c->counts_bytes ? bytes : 1),
-			      memory_order_relaxed);
-	if (hd_unlikely(c->armed))
-		hd_cntr_changed(c);
+	if (hd_unlikely(c != NULL)) /* a call, so that what has none keeps its registers */
+		hd_cntr_completed(c, bytes);
 }
 void hd_cntr_count_error(struct hd_cntr *c);
 

@@ -75,10 +75,20 @@ static int set_provider_path(const char *folder)
 	return rc;
 }
 
+/*
+ * Debian's libfabric loads libinfinipath, which takes SIGSEGV and SIGBUS as it is loaded, to show a backtrace and exit. To us that is
+ * a handler of the program's, who is asked of memory that is protected: the program would end where an operation is to fail.
+ */
+static int leave_faults_alone(void)
+{
+	return getenv("IPATH_NO_BACKTRACE") ? 0 : hd_put_env("IPATH_NO_BACKTRACE", "1");
+}
+
 static int set_up_libfabric(const char *folder, const struct hd_front_choice *choice)
 {
 	int rc = set_provider_path(folder);
 
+	rc = rc ? rc : leave_faults_alone();
 	if (rc || choice->any_provider || getenv("FI_PROVIDER"))
 		return rc;
 	return hd_put_env("FI_PROVIDER", "heddle");

@@ -8,7 +8,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tap.sh
 . "$root/tests/tap.sh"
 static_program=$3
-unset FI_PROVIDER FI_PROVIDER_PATH DAT_OVERRIDE HEDDLE_TRANSPORT HEDDLE_LOG
+unset FI_PROVIDER FI_PROVIDER_PATH DAT_OVERRIDE HEDDLE_TRANSPORT HEDDLE_LOG IPATH_NO_BACKTRACE
 
 # A build folder and an installed tree, with a file where the provider would be.
 tree=$(realpath "$tap_scratch")
@@ -51,6 +51,8 @@ check_output "with its mark of preference" "path=@/opt/fi:$tree/build " \
 	env FI_PROVIDER_PATH=@/opt/fi "$heddle" run sh -c "$show"
 check_output "and is not added to twice" "path=/opt/fi:$tree/build " \
 	env FI_PROVIDER_PATH=/opt/fi "$heddle" run "$heddle" run sh -c "$show"
+check_output "libfabric's libraries leave faults alone" "^1$" "$heddle" run printenv IPATH_NO_BACKTRACE
+check_output "if nobody has said so otherwise" "^$" env IPATH_NO_BACKTRACE= "$heddle" run printenv IPATH_NO_BACKTRACE
 check_output "a provider that was chosen is kept" "provider=tcp" env FI_PROVIDER=tcp "$heddle" run sh -c "$show"
 touch "$tree/build/libdaplheddle.so.2"
 # shellcheck disable=SC2016 # the shell that heddle starts is to expand it

@@ -8,7 +8,7 @@
 
 int hd_ranks_open(struct hd_ranks *ranks, unsigned max)
 {
-	*ranks = (struct hd_ranks){ .with = calloc((size_t)max + 1, sizeof(*ranks->with)), .max = max };
+	*ranks = (struct hd_ranks){ .with = calloc((size_t)max + 1, sizeof(*ranks->with)) };
 	return ranks->with ? 0 : -ENOMEM;
 }
 

@@ -16,12 +16,11 @@ struct hd_rank {
 };
 
 struct hd_ranks {
-	LIST_HEAD(hd_rank_list, hd_rank) * with; /* by count, 0 to max */
-	unsigned max;				 /* that one owner may have */
+	LIST_HEAD(hd_rank_list, hd_rank) * with; /* by count */
 	unsigned most;				 /* that one has, or fewer have */
 };
 
-/* hd_ranks_open: no owner has anything. 0 or -ENOMEM. hd_ranks_close frees the lists; owners are the caller's. */
+/* hd_ranks_open: no owner has anything, and none may have more than max. 0 or -ENOMEM. hd_ranks_close frees the lists; owners are the caller's. */
 int hd_ranks_open(struct hd_ranks *ranks, unsigned max);
 void hd_ranks_close(struct hd_ranks *ranks);
 

@@ -225,14 +225,14 @@ static int owner_in_both(struct asked *a, struct owner *out)
 	return rc;
 }
 
-/* none: where the kernel knows no such socket */
+/* none: where the kernel knows no such socket, or its table is not looked at */
 static uint64_t realm_of(struct asked *a, enum hd_realm none)
 {
 	struct owner owner;
 	int rc = owner_in_both(a, &owner);
 
 	if (rc)
-		return rc == -ENOENT ? none : HD_REALM_HERE;
+		return rc == -ENOENT || rc == -EBUSY ? none : HD_REALM_HERE;
 	return !owner.inode && !owner.uid ? HD_REALM_GONE : hd_realm_of_user(owner.uid);
 }
 
@@ -278,5 +278,6 @@ uint64_t hd_tcp_realm_at(struct hd_port *port, const struct sockaddr *addr)
 	memcpy(&a.own, addr, hd_sockaddr_size(addr));
 	hd_tcp_addr_plain(&a.own);
 	a.other.ss_family = a.own.ss_family;
+	/* who has seen to it that it is not told is told from others no more, and would have every name */
 	return realm_of(&a, HD_REALM_GONE);
 }

@@ -13,6 +13,7 @@
 
 #define PACKETS 50
 #define EACH 16 /* entries of a packet */
+#define CALLS 5
 
 /* As attack_greet, by who has many addresses of this host. */
 static void greet_with_addresses(struct wire *w, struct side *s)
@@ -73,10 +74,32 @@ static void names_without_end(void **state)
 	serves(&s->a);
 }
 
+/* Who hangs up and calls again has not paid by that. */
+static void names_without_end_by_calls(void **state)
+{
+	struct attack_scene *s = *state;
+	uint64_t first, then = 0;
+	unsigned packet = 0;
+
+	attack_needs_root();
+	greet_with_addresses(s->w, &s->a);
+	first = cost(s, &packet, 2) / 2;
+	cost(s, &packet, PACKETS);
+	for (int i = 0; i < CALLS; i++) {
+		wire_hang_up(s->w);
+		attack_poll((struct side *[]){ &s->a }, 1, 20);
+		greet_with_addresses(s->w, &s->a);
+		then += cost(s, &packet, 2) / 2;
+	}
+	assert_in_range(then / CALLS, 0, first / 3);
+	serves(&s->a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(names_without_end, attack_setup, attack_teardown),
+		cmocka_unit_test_setup_teardown(names_without_end_by_calls, attack_setup, attack_teardown),
 	};
 
 	return cmocka_run_group_tests_name("lookups", tests, NULL, NULL);

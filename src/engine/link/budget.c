@@ -27,6 +27,40 @@
 
 #define OURS UINT64_MAX /* in the place of a realm: whoever has our key, or is of our user */
 
+/* ---- what is asked of the kernel for them ---------------------------------------------------------------------------------------------- */
+
+#define ASK_NS (50 * HD_NS_PER_MS) /* at first */
+#define ASK_PART 20u
+
+static void asking_pay(struct hd_asking *a, uint64_t now)
+{
+	a->ns = hd_minus(a->ns, (now - a->at) / ASK_PART);
+	a->at = now;
+}
+
+bool hd_budget_ask(struct hd_budget *b, uint64_t now)
+{
+	asking_pay(&b->asking, now);
+	return b->asking.ns < ASK_NS;
+}
+
+void hd_budget_asked(struct hd_budget *b, uint64_t since)
+{
+	b->asking.ns += hd_now_ns() - since;
+}
+
+/* Who goes and comes again has not paid by that. */
+static void asking_leave(struct hd_budget *b)
+{
+	struct hd_asking *left = &hd_links(b->node)->asked;
+	uint64_t now = hd_now_ns();
+
+	asking_pay(&b->asking, now);
+	asking_pay(left, now);
+	if (left->ns < b->asking.ns)
+		*left = b->asking;
+}
+
 /* ---- whose it is ---------------------------------------------------------------------------------------------------------------------- */
 
 static void budget_key_of(const struct hd_link *link, struct hd_budget_key *key)
@@ -53,6 +87,7 @@ static struct hd_budget *budget_find(struct hd_node *node, const struct hd_budge
 	b->node = node;
 	b->key = *key;
 	b->is_ours = key->realm == OURS;
+	b->asking = hd_links(node)->asked;
 	TAILQ_INIT(&b->gone);
 	HASH_ADD_BYHASHVALUE(hh, hd_links(node)->budgets, key, sizeof(*key), hash, b);
 	if (hd_is_in_table(&b->hh))
@@ -95,6 +130,7 @@ static void share_unref(struct hd_share *share)
 	free(share);
 	if (--b->shares)
 		return;
+	asking_leave(b);
 	HASH_DEL(hd_links(b->node)->budgets, b);
 	free(b);
 }
@@ -164,23 +200,6 @@ void hd_budget_unkeep(struct hd_budget *b, uint32_t units)
 {
 	if (!b->is_ours)
 		hd_budget_give(b, units);
-}
-
-/* ---- what is asked of the kernel for them ---------------------------------------------------------------------------------------------- */
-
-#define ASK_NS (50 * HD_NS_PER_MS) /* at first */
-#define ASK_PART 20u
-
-bool hd_budget_ask(struct hd_budget *b, uint64_t now)
-{
-	b->asked_ns = hd_minus(b->asked_ns, (now - b->asked_at) / ASK_PART);
-	b->asked_at = now;
-	return b->asked_ns < ASK_NS;
-}
-
-void hd_budget_asked(struct hd_budget *b, uint64_t since)
-{
-	b->asked_ns += hd_now_ns() - since;
 }
 
 /* ---- a new peer ------------------------------------------------------------------------------------------------------------------------- */

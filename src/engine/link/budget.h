@@ -32,7 +32,7 @@ struct hd_budget {
 	uint32_t shares;	     /* of peers, and of those that are gone */
 	uint32_t units;		     /* taken out of the node's store; not counted where it is ours */
 	uint32_t files;		     /* and descriptors, likewise */
-	uint64_t asked_ns, asked_at; /* what it has cost to ask whose its names are: hd_budget_ask */
+	struct hd_asking asking;     /* what it has cost to ask whose its names are: hd_budget_ask */
 	TAILQ_HEAD(, hd_share) gone; /* of others' peers that have left something: by age */
 	UT_hash_handle hh;	     /* hd_links.budgets */
 };
@@ -84,7 +84,7 @@ void hd_budget_unkeep(struct hd_budget *budget, uint32_t units);
 
 /*
  * hd_budget_ask: may the kernel be asked whose a name is that somebody of these says is his? It takes a while, and he may say it without end: so at most
- * a twentieth of the time goes into it, but for the first ones. hd_budget_asked: it was, from then on until now.
+ * a twentieth of the time goes into it, but for the first ones, and whoever comes when they have gone begins where they were. hd_budget_asked: it was, from then on until now.
  */
 bool hd_budget_ask(struct hd_budget *budget, uint64_t now);
 void hd_budget_asked(struct hd_budget *budget, uint64_t since);

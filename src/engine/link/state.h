@@ -25,6 +25,11 @@ struct hd_dest_ids {
 	} free, gone; /* of those that are gone, waiting messages may still come */
 };
 
+/* What has been asked of the kernel for somebody, and not been paid for by the time since. */
+struct hd_asking {
+	uint64_t ns, at;
+};
+
 struct hd_links {
 	struct hd_names below;	      /* first */
 	struct hd_idmap op_ids;	      /* struct hd_pending by its id */
@@ -53,6 +58,7 @@ struct hd_links {
 	struct hd_budget *budgets;     /* by whose they are */
 	uint32_t others_units;	       /* of window_units: in budgets that are not ours */
 	uint32_t others_files;	       /* descriptors of the links of those peers */
+	struct hd_asking asked; /* the most that a budget which is gone has left so: the next begins with it */
 	TAILQ_HEAD(, hd_share) gone;
 };
 

@@ -10,6 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+static bool full; /* there is room for nothing that somebody has us keep */
+
+bool __real_hd_budget_keep(struct hd_budget *budget, uint32_t units);
+bool __wrap_hd_budget_keep(struct hd_budget *budget, uint32_t units);
+bool __wrap_hd_budget_keep(struct hd_budget *budget, uint32_t units)
+{
+	return !full && __real_hd_budget_keep(budget, units);
+}
+
 static void say_hello(struct wire *w)
 {
 	const struct hd_pkt hello = { .kind = HD_PKT_HELLO };
@@ -55,6 +64,28 @@ static void second_call_does_not_disturb_the_first(void **state)
 	assert_int_equal(hd_cq_peek(s.cq)->err, 0);
 	hd_cq_pop(s.cq);
 	wire_hang_up(&first);
+	side_close(&s);
+}
+
+/* Where that cannot be kept for him he is not greeted to the end, or he would take the next one for it. */
+static void closes_unheard_while_a_caller_is_greeted(void **state)
+{
+	struct hd_ep *other;
+	struct wire w;
+	struct side s;
+
+	side_open(&s);
+	assert_int_equal(hd_ep_open(s.node, &(struct hd_ep_attr){ .rx_cq = s.cq, .tx_cq = s.cq }, &other), 0);
+	wire_dial(&w, &s);
+	say_hello(&w);
+	wire_hear_kind(&w, HD_PKT_HELLO);
+	assert_int_equal(hd_links_inspect(s.node).peers, 1);
+	full = true;
+	hd_ep_close(other);
+	full = false;
+	wire_settle(&w);
+	assert_int_equal(hd_links_inspect(s.node).peers, 0);
+	wire_hang_up(&w);
 	side_close(&s);
 }
 
@@ -337,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(second_call_does_not_disturb_the_first),
 		cmocka_unit_test(closes_while_a_caller_is_greeted),
+		cmocka_unit_test(closes_unheard_while_a_caller_is_greeted),
 		cmocka_unit_test(two_endpoints_of_a_node_are_called_at_once),
 		cmocka_unit_test(caller_that_computes_does_not_time_out),
 		cmocka_unit_test(a_time_without_progress_does_not_count),

@@ -240,6 +240,12 @@ static int ctl_queue(struct hd_peer *peer, const struct hd_pkt *pkt, const void 
 	return 0;
 }
 
+static const char *unqueued(int rc)
+{
+	return rc == -ENOBUFS ? "the other end does not take in what is said to it"
+			      : "no memory for an answer";
+}
+
 void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
 		    uint32_t units)
 {
@@ -253,17 +259,23 @@ void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *
 	}
 	rc = ctl_queue(peer, pkt, data, len, units);
 	if (rc)
-		hd_link_down(peer->link, rc,
-			     rc == -ENOBUFS ? "the other end does not take in what is said to it"
-					    : "no memory for an answer");
+		hd_link_down(peer->link, rc, unqueued(rc));
 }
 
+/* Without it the greeting must not end well. */
 void hd_peer_forewarn(struct hd_peer *peer, const struct hd_pkt *pkt)
 {
-	if (peer->state == HD_PEER_SHAKING)
-		ctl_queue(peer, pkt, NULL, 0, 0);
-	else
+	struct hd_link *const links[] = { peer->joining, peer->shaking };
+	int rc;
+
+	if (peer->state != HD_PEER_SHAKING) {
 		hd_peer_send(peer, pkt, NULL, 0);
+		return;
+	}
+	rc = ctl_queue(peer, pkt, NULL, 0, 0);
+	for (int i = 0; rc && i < 2; i++)
+		if (links[i])
+			hd_link_down(links[i], rc, unqueued(rc));
 }
 
 void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len)

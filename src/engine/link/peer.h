@@ -261,7 +261,7 @@ void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *
 
 /*
  * hd_peer_send: the same for what no credit was spent on. hd_peer_forewarn: the same, and while it is being greeted: then it is said as soon as the
- * peer is live, before what is announced to it.
+ * peer is live, before what is announced to it, or the greeting fails.
  */
 void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len);
 void hd_peer_forewarn(struct hd_peer *peer, const struct hd_pkt *pkt);

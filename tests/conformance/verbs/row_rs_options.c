@@ -34,6 +34,23 @@ static void switches(struct ct *ct)
 	CMT_OK(ct, rclose(six));
 }
 
+/* socket(7) has SO_REUSEADDR at any time: it is too late then, and no error. */
+static void reuse_late(struct ct *ct)
+{
+	static const int reuse[] = { SOL_SOCKET, SO_REUSEADDR };
+	const struct sockaddr_in any = { .sin_family = AF_INET };
+	int s = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	CMT_OK(ct, rsetsockopt(s, reuse[0], reuse[1], &(int){ 1 }, sizeof(int)));
+	CMT_OK(ct, rbind(s, (const struct sockaddr *)&any, sizeof(any)));
+	CMT_OK(ct, rsetsockopt(s, reuse[0], reuse[1], &(int){ 0 }, sizeof(int)));
+	rst_option(ct, s, reuse, 0);
+	CMT_OK(ct, rlisten(s, 1));
+	CMT_OK(ct, rsetsockopt(s, reuse[0], reuse[1], &(int){ 1 }, sizeof(int)));
+	rst_option(ct, s, reuse, 1);
+	CMT_OK(ct, rclose(s));
+}
+
 /* tcp(7): what they are at first, and 0 is none. */
 static void keepalive(struct ct *ct)
 {
@@ -188,6 +205,7 @@ const struct ct_case vt_rs_options[] = {
 	{ "RS", "options", { options } },
 	{ "RS", "options that are on or off", { switches } },
 	{ "RS", "options of keepalive", { keepalive } },
+	{ "RS", "SO_REUSEADDR when it listens", { reuse_late } },
 	{ "RS", "traffic-class", { traffic } },
 	{ "RS", "route", CT_TWO(route) },
 	{ 0 },

@@ -82,7 +82,10 @@ static int apply(struct rs *rs, const struct option *o, int value)
 		option = RDMA_OPTION_ID_AFONLY;
 	else
 		return 0;
-	return rdma_set_option(rs->id, RDMA_OPTION_ID, option, &value, sizeof(value)) ? -errno : 0;
+	if (!rdma_set_option(rs->id, RDMA_OPTION_ID, option, &value, sizeof(value)))
+		return 0;
+	/* socket(7) has SO_REUSEADDR at any time, though it changes nothing of what is bound or listens already */
+	return option == RDMA_OPTION_ID_REUSEADDR && errno == EINVAL ? 0 : -errno;
 }
 
 /* It has not been connected yet. */

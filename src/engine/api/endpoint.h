@@ -162,6 +162,7 @@ struct hd_ep_attr {
 	uint32_t slot;
 	struct hd_ep_cntrs cntrs;
 	const struct sockaddr *bind; /* where to listen; NULL or port 0: HEDDLE_ADDR, HEDDLE_PORTS */
+	struct hd_bound_port *held;  /* hd_bound_hold: where it listens instead; NULL: nowhere else */
 	struct hd_buffered_attr
 		buffered; /* HD_EP_BUFFERED with a queue of its own; nothing is told before it has a rx_cq */
 	uint64_t min_multi_recv; /* multi-receive buffers are released when less than this is left */
@@ -239,5 +240,15 @@ int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out)
 
 /* hd_ep_is_named: is this one of the names by which it is called? */
 bool hd_ep_is_named(const struct hd_ep *ep, const struct sockaddr *name);
+
+/*
+ * hd_bound_hold: where an endpoint is to listen that is not open yet: nobody else gets that port, and who calls it is refused. bind: as in struct
+ * hd_ep_attr, whose `held` it may be then. Answers as hd_ep_open. hd_bound_drop: it is held no longer; an endpoint that listens there goes on.
+ * hd_bound_name: as hd_ep_name, of this slot.
+ */
+struct hd_bound_port;
+int hd_bound_hold(struct hd_node *node, const struct sockaddr *bind, struct hd_bound_port **out);
+void hd_bound_drop(struct hd_bound_port *held);
+int hd_bound_name(const struct hd_bound_port *bound, uint32_t slot, int family, struct sockaddr_storage *out);
 
 #endif

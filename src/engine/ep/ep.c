@@ -98,6 +98,7 @@ static int ep_name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 		hd_bound_share(ep, attr->main);
 	else if (!rc && !(attr->policy & HD_EP_NAMELESS))
 		rc = attr->beside ? hd_bound_join(attr->beside->bound_port, attr->slot, ep)
+		     : attr->held ? hd_bound_join(attr->held, 0, ep)
 				  : hd_bound_find(ep, attr->bind);
 	if (!rc)
 		rc = hd_ep_index_take(ep);

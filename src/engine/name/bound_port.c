@@ -342,6 +342,27 @@ int hd_bound_find(struct hd_ep *ep, const struct sockaddr *bind)
 	return rc;
 }
 
+int hd_bound_hold(struct hd_node *node, const struct sockaddr *bind, struct hd_bound_port **out)
+{
+	int rc;
+
+	hd_assert_locked(node);
+	if (hd_core(node)->gate.dead)
+		return -ENOTRECOVERABLE;
+	rc = bound_port_open(node, bind, out);
+	complain(node, rc);
+	if (!rc)
+		(*out)->users++;
+	return rc;
+}
+
+void hd_bound_drop(struct hd_bound_port *held)
+{
+	hd_assert_locked(held->node);
+	if (!--held->users)
+		bound_port_free(held);
+}
+
 /* ---- slots -------------------------------------------------------------------------------------------------------------- */
 
 static int slots_grow(struct hd_bound_port *bound, uint32_t slot)

@@ -31,7 +31,7 @@ struct hd_bound_port {
 	struct sockaddr_storage name; /* the best one; slot 0 */
 	/* it goes: whoever has accepted calls here forgets it. link, by the first call; may take links down, and nothing of the bound port. NULL: nobody */
 	void (*gone)(const struct hd_bound_port *bound);
-	uint32_t users; /* slots in use */
+	uint32_t users; /* slots in use, and who holds it */
 	uint32_t slot_count;
 	struct hd_ep **slots;
 	/* crowded: */
@@ -60,9 +60,6 @@ void hd_bound_share(struct hd_ep *ep, const struct hd_ep *with);
 
 /* hd_bound_ep: who has this slot, which may be any number; NULL: nobody. */
 struct hd_ep *hd_bound_ep(const struct hd_bound_port *bound, uint32_t slot);
-
-/* hd_bound_name: the best name of this family (AF_UNSPEC: any) for this slot. -EAFNOSUPPORT. */
-int hd_bound_name(const struct hd_bound_port *bound, uint32_t slot, int family, struct sockaddr_storage *out);
 
 /* hd_bound_is_named: is this a name of it, for this slot? */
 bool hd_bound_is_named(const struct hd_bound_port *bound, uint32_t slot, const struct sockaddr *name);

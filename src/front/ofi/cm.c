@@ -33,7 +33,7 @@ static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 	if (ep->ep)
 		return hd_fi_no(FI_EOPBADSTATE, "fi_setname after fi_enable");
 	if (!ep->connected.request) /* else it has the port that was called */
-		rc = hd_fi_name_hold(ep->domain, &name, &ep->named);
+		rc = hd_fi_name_hold(ep->domain, &ep->attr.addr, &name, &ep->named);
 	if (rc)
 		return rc;
 	ep->attr.addr = name;

@@ -41,7 +41,7 @@ struct hd_fi_sep {
 	struct hd_fi_auth auth; /* of it and all its contexts */
 	bool has_addr;
 	union hd_fi_addr addr;
-	struct hd_service *named; /* as hd_fi_ep.named */
+	struct hd_bound_port *named; /* as hd_fi_ep.named */
 	size_t tx_count, rx_count;
 	struct hd_fi_ep **tx, **rx; /* contexts by index; NULL where none is open */
 	struct hd_ep **eps;	    /* receivers' endpoints, at least one; all NULL until enabled */

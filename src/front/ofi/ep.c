@@ -206,10 +206,8 @@ int hd_fi_ep_check_bound(const struct hd_fi_ep *ep)
 static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 {
 	struct hd_ep *made;
-	int rc;
+	int rc = hd_ep_open(ep->node, attr, &made);
 
-	hd_fi_name_free(&ep->named); /* it is the endpoint's from here on */
-	rc = hd_ep_open(ep->node, attr, &made);
 	if (rc)
 		return hd_fi_ret(rc, "fi_enable");
 	if (hd_fi_ep_connects(ep)) {
@@ -234,6 +232,7 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 		ep->ep = NULL;
 		return rc;
 	}
+	hd_fi_name_free(&ep->named); /* it is the endpoint's from here on */
 	hd_fi_ep_settle(ep);
 	hd_fi_ep_tables(ep);
 	hd_fi_ep_shared(ep);
@@ -284,6 +283,7 @@ void hd_fi_ep_attr_of(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)
 				     .buffered = { (void *)&ep->fid, ep->attr.buffered_limit,
 						   ep->attr.buffered_min },
 				     .bind = ep->attr.has_addr ? &ep->attr.addr.sa : NULL,
+				     .held = ep->named,
 				     .min_multi_recv = ep->attr.min_multi_recv,
 				     .evq = hd_fi_ep_connects(ep) ? hd_fi_eq_evq(ep->bound.eq) : NULL,
 				     .owner = (void *)ep };

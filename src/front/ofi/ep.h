@@ -136,7 +136,7 @@ struct hd_fi_ep {
 	uint32_t magic;
 	struct hd_fi_domain *domain;
 	const struct hd_fi_offer *offer; /* the row of its info */
-	struct hd_service *named; /* it has been given this name, and is not enabled: named.c; or NULL */
+	struct hd_bound_port *named; /* it has been given this name, and is not enabled: named.c; or NULL */
 	struct hd_fi_ep_attr attr;
 	struct hd_fi_bound bound;
 	struct hd_fi_groups groups;
@@ -378,12 +378,14 @@ int hd_fi_check_room(const struct iovec *iov, size_t *count, size_t limit);
 uint64_t hd_fi_iov_total(const struct iovec *iov, size_t count);
 
 /*
- * named.c. hd_fi_name_hold: this is where the endpoint will be called, and nobody else has it from now on: a port that is 0 becomes one that is free. 0, or
- * a negative fabric errno, and it has none. hd_fi_name_free, with the node's lock: no longer, or it had none. hd_fi_name_tell: as fi_getname(3).
+ * named.c. hd_fi_name_hold: this is where the endpoint will be called, and nobody else has it from now on: a port that is 0 becomes one that is free.
+ * *was: where it was to be until now, if it has a name. 0, or a negative fabric errno, and it keeps that. hd_fi_name_free, with the node's lock: no
+ * longer, or it had none. hd_fi_name_tell: as fi_getname(3).
  */
-int hd_fi_name_hold(const struct hd_fi_domain *domain, union hd_fi_addr *addr, struct hd_service **named);
-void hd_fi_name_free(struct hd_service **named);
-int hd_fi_name_tell(const struct hd_fi_domain *domain, const struct hd_service *named, void *addr,
+int hd_fi_name_hold(const struct hd_fi_domain *domain, const union hd_fi_addr *was, union hd_fi_addr *addr,
+		    struct hd_bound_port **named);
+void hd_fi_name_free(struct hd_bound_port **named);
+int hd_fi_name_tell(const struct hd_fi_domain *domain, const struct hd_bound_port *named, void *addr,
 		    size_t *addrlen);
 
 #endif

@@ -279,18 +279,49 @@ static int pep_settle(struct hd_fi_pep *pep)
 	return hd_fi_ret(rc, "the passive endpoint's address cannot be had");
 }
 
-/* Have this one. Caller holds the lock. */
+static void pep_unsettle(struct hd_fi_pep *pep, struct hd_service *service)
+{
+	if (!service)
+		return;
+	hd_node_lock(pep->node);
+	hd_service_close(service);
+	hd_node_unlock(pep->node);
+}
+
+static bool pep_has_port_of(const struct hd_fi_pep *pep, const union hd_fi_addr *name)
+{
+	union hd_fi_addr own = { 0 };
+	struct sockaddr_storage at;
+
+	if (!pep->service || hd_service_name(pep->service, pep_family_of(pep), &at))
+		return false;
+	memcpy(&own, &at, hd_sockaddr_size((struct sockaddr *)&at));
+	return own.in.sin_port == name->in.sin_port; /* the port of IPv6 stands at the same place */
+}
+
+/* Have this one, or else the one that it has had. Caller holds the lock. */
 static int pep_resettle(struct hd_fi_pep *pep, const union hd_fi_addr *name)
 {
-	if (pep->service) {
-		hd_node_lock(pep->node);
-		hd_service_close(pep->service);
-		hd_node_unlock(pep->node);
-	}
+	bool first = pep_has_port_of(pep, name); /* it has to go before this one can be had */
+	struct hd_service *old = first ? NULL : pep->service;
+	const union hd_fi_addr was = pep->addr;
+	const bool had = pep->has_addr;
+	int rc;
+
+	if (first)
+		pep_unsettle(pep, pep->service);
 	pep->service = NULL;
 	pep->addr = *name;
 	pep->has_addr = !hd_fi_addr_is_any(name);
-	return pep_settle(pep);
+	rc = pep_settle(pep);
+	if (!rc) {
+		pep_unsettle(pep, old);
+		return 0;
+	}
+	pep->service = old;
+	pep->addr = was;
+	pep->has_addr = had;
+	return rc;
 }
 
 static int pep_setname(fid_t fid, void *addr, size_t addrlen)
@@ -341,9 +372,7 @@ static int pep_inherit(struct hd_fi_ep *ep, struct hd_fi_pep *pep)
 		return rc;
 	memcpy(&ep->attr.addr, &name, hd_sockaddr_size((struct sockaddr *)&name));
 	ep->attr.has_addr = true;
-	hd_node_lock(pep->node);
-	hd_service_close(pep->service);
-	hd_node_unlock(pep->node);
+	pep_unsettle(pep, pep->service);
 	pep->service = NULL;
 	pep->spent = true;
 	return 0;

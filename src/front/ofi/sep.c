@@ -48,7 +48,8 @@ static int eps_open(struct hd_fi_sep *sep)
 {
 	struct hd_ep_attr attr = { .type = sep->info->ep_attr->type == FI_EP_DGRAM ? HD_EP_DGRAM : HD_EP_RDM,
 				   .policy = sep_policy_of(sep),
-				   .bind = sep->has_addr ? &sep->addr.sa : NULL };
+				   .bind = sep->has_addr ? &sep->addr.sa : NULL,
+				   .held = sep->named };
 	int rc;
 
 	if (sep->eps[0])
@@ -56,8 +57,6 @@ static int eps_open(struct hd_fi_sep *sep)
 	if (!sep->av)
 		return hd_fi_no(FI_ENOAV, "fi_enable of a scalable endpoint without an address vector");
 	rc = hd_fi_auth_enable(sep->domain, &sep->auth, &sep->av, &attr);
-	if (!rc)
-		hd_fi_name_free(&sep->named);
 	for (size_t i = 0; i < sep->ep_count && !rc; i++) {
 		attr.beside = i ? sep->eps[0] : NULL;
 		attr.slot = (uint32_t)i;
@@ -68,6 +67,8 @@ static int eps_open(struct hd_fi_sep *sep)
 	}
 	if (rc)
 		eps_close(sep);
+	else
+		hd_fi_name_free(&sep->named); /* it is the first one's now */
 	return rc;
 }
 
@@ -329,7 +330,7 @@ static int sep_setname(fid_t fid, void *addr, size_t addrlen)
 		return hd_fi_no(FI_EINVAL, "fi_setname without an address of the endpoint's format");
 	if (sep->eps[0])
 		return hd_fi_no(FI_EOPBADSTATE, "fi_setname after fi_enable");
-	rc = hd_fi_name_hold(sep->domain, &name, &sep->named);
+	rc = hd_fi_name_hold(sep->domain, &sep->addr, &name, &sep->named);
 	if (rc)
 		return rc;
 	sep->addr = name;

@@ -300,10 +300,10 @@ static void name_assigned(struct ct *ct)
 static void port_assigned(struct ct *ct)
 {
 	struct ct_want want = { .disabled = true };
-	char name[CT_NAME] = "", again[CT_NAME] = "";
+	char name[CT_NAME] = "", again[CT_NAME] = "", own[CT_NAME] = "";
 	size_t len = sizeof(name), size = sizeof(again);
 	struct sockaddr_in *in = (void *)name;
-	struct fid_ep *other;
+	struct fid_ep *other, *third;
 	struct ct_dom dom;
 	struct ct_ep e;
 
@@ -326,11 +326,75 @@ static void port_assigned(struct ct *ct)
 	CT_EQ(ct, fi_setname(&other->fid, name, len), -FI_EADDRNOTAVAIL);
 	in->sin_addr.s_addr = htonl(INADDR_ANY);
 	CT_OK(ct, fi_setname(&other->fid, name, len));
-	CT_OK(ct, fi_getname(&other->fid, again, &size));
-	CT_TRUE(ct, ((struct sockaddr_in *)(void *)again)->sin_port);
+	CT_OK(ct, fi_getname(&other->fid, own, &size));
+	CT_TRUE(ct, ((struct sockaddr_in *)(void *)own)->sin_port);
+	in->sin_addr.s_addr = inet_addr("192.0.2.1");
+	CT_EQ(ct, fi_setname(&other->fid, name, len), -FI_EADDRNOTAVAIL); /* and nothing has changed */
+	CT_OK(ct, fi_getname(&other->fid, name, &len));
+	CT_TRUE(ct, size == len && !memcmp(own, name, len));
+	CT_OK(ct, fi_endpoint(dom.domain, dom.info, &third, NULL));
+	CT_EQ(ct, fi_setname(&third->fid, name, len), -FI_EADDRINUSE);
+	CT_OK(ct, fi_close(&third->fid));
 	CT_OK(ct, fi_close(&other->fid));
 	ct_ep_close(&e);
 	ct_close(&dom);
+}
+
+/* An endpoint that has a name of this kind, and is not enabled. */
+static struct fid_ep *named_alone(struct ct_ep *like, char name[CT_NAME])
+{
+	size_t len = like->namelen;
+	struct fid_ep *ep = NULL;
+
+	memset(name, 0, CT_NAME);
+	memcpy(name, like->name, len);
+	((struct sockaddr_in *)(void *)name)->sin_port = 0; /* the port of IPv6 stands at the same place */
+	CT_OK(like->ct, fi_endpoint(like->dom->domain, like->dom->info, &ep, NULL));
+	CT_OK(like->ct, fi_setname(&ep->fid, name, len));
+	CT_OK(like->ct, fi_getname(&ep->fid, name, &len));
+	return ep;
+}
+
+/* What is sent to an endpoint that has a name and is not enabled yet is not sent to nowhere as if it had come; afterwards it does. */
+static void named_early(struct ct *ct)
+{
+	char name[CT_NAME] = "", word[8] = "";
+	struct fid_ep *ep = NULL;
+	struct ct_dom dom;
+	struct ct_comp c;
+	struct ct_ep e;
+	fi_addr_t to = 0;
+
+	ct_start(ct, &dom, &e, NULL);
+	if (dom.info->addr_format != FI_SOCKADDR_IN && dom.info->addr_format != FI_SOCKADDR_IN6)
+		ct_unsupported(ct, "socket addresses");
+	for (int i = 0; i < 2; i++) { /* from who does not know us, and from who does */
+		if (ct->rank) {
+			ep = named_alone(&e, name);
+			ct_put(ct, 0, name, sizeof(name));
+		} else {
+			ct_get(ct, &e, 1, name, sizeof(name));
+			to = ct_insert(&e, name);
+			CT_POST(&e, fi_send(e.ep, word, sizeof(word), NULL, to, CTX(1)));
+			ct_any(&e, &c);
+			CT_TRUE(ct, c.ctx == CTX(1) && c.err);
+		}
+		ct_sync(ct, &e);
+		if (ct->rank) {
+			CT_OK(ct, fi_ep_bind(ep, &e.av->fid, 0));
+			CT_OK(ct, fi_ep_bind(ep, &e.txcq->fid, FI_TRANSMIT | FI_RECV));
+			CT_OK(ct, fi_enable(ep));
+			CT_OK(ct, fi_recv(ep, word, sizeof(word), NULL, FI_ADDR_UNSPEC, CTX(2)));
+		}
+		ct_sync(ct, &e);
+		if (!ct->rank)
+			CT_POST(&e, fi_send(e.ep, word, sizeof(word), NULL, to, CTX(2)));
+		ct_done(&e, CTX(2));
+		ct_sync(ct, &e);
+		if (ct->rank)
+			CT_OK(ct, fi_close(&ep->fid));
+	}
+	ct_finish(&e);
 }
 
 static int descriptors(struct ct *ct)
@@ -556,6 +620,7 @@ const struct ct_case ct_life[] = { { "EP", "close-busy", CT_TWO(busy) },
 				   { "EP", "getname-short", { getname_short } },
 				   { "EP", "name-assigned", { name_assigned } },
 				   { "EP", "port-assigned", { port_assigned } },
+				   { "EP", "named-early", CT_TWO(named_early) },
 				   { "EP", "limits-by-option", { limits } },
 				   { "EP", "permissions-by-option", { permissions } },
 				   { "EP", "open-close", CT_TWO(churn) },

@@ -36,6 +36,7 @@ static const struct {
 	{ FI_EP_MSG, "EP", "close-busy", "it has no AV: see CM busy" },
 	{ FI_EP_MSG, "EP", "enable-without", "it needs an event queue, and no AV: see CM enable-without" },
 	{ FI_EP_MSG, "EP", "open-close", "one rank alone: see CM thousand" },
+	{ FI_EP_MSG, "EP", "named-early", "it has no AV" },
 	{ FI_EP_MSG, "EP", "siblings", "siblings send to each other" },
 	{ FI_EP_MSG, "EP", "self", "it is not connected to itself" },
 	{ FI_EP_MSG, "EP", "close-outstanding", "it meets many endpoints: see CM close-outstanding" },

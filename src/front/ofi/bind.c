@@ -110,8 +110,7 @@ static bool may_be_late(const struct fid *bfid)
 
 int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	struct hd_fi_ep *ep = ((struct hd_fi_ep *)fid)->parent ? ((struct hd_fi_ep *)fid)->parent
-							       : (struct hd_fi_ep *)fid;
+	struct hd_fi_ep *ep = hd_fi_ep_whole((struct hd_fi_ep *)fid);
 	struct hd_fi_cntr *cntr = hd_fi_as(hd_fi_cntr, HD_FI_CNTR, FI_CLASS_CNTR, bfid);
 	struct hd_fi_cq *cq = hd_fi_as(hd_fi_cq, HD_FI_CQ, FI_CLASS_CQ, bfid);
 	struct hd_fi_av *av = hd_fi_as(hd_fi_av, HD_FI_AV, FI_CLASS_AV, bfid);

@@ -14,17 +14,9 @@ static int cm_family_of(const struct hd_fi_ep *ep)
 	return hd_fi_family(ep->domain->addr_format);
 }
 
-/* An alias has the name of its endpoint. */
-static struct hd_fi_ep *named_ep(fid_t fid)
-{
-	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
-
-	return ep->parent ? ep->parent : ep;
-}
-
 static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 {
-	struct hd_fi_ep *ep = named_ep(fid);
+	struct hd_fi_ep *ep = hd_fi_ep_whole((struct hd_fi_ep *)fid);
 	union hd_fi_addr name;
 	int rc = 0;
 
@@ -54,7 +46,7 @@ static const struct sockaddr *name_given(const struct hd_fi_ep *ep)
 /* Else it is the port that the endpoint listens on, or that its passive one did: there is none before fi_enable. */
 static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
-	struct hd_fi_ep *ep = named_ep(fid);
+	struct hd_fi_ep *ep = hd_fi_ep_whole((struct hd_fi_ep *)fid);
 	const struct sockaddr *given = name_given(ep);
 	struct sockaddr_storage name;
 	int rc;

@@ -495,10 +495,11 @@ static void take_limits(struct hd_fi_ep *ep, const struct fi_info *info)
 
 	if (hd_fi_variable(ep->offer, info->caps & ep->offer->caps))
 		max = HD_MAX_VARIABLE;
+	ep->attr.most.inject = info->tx_attr ? info->tx_attr->inject_size : ep->offer->tx.inject_size;
 	for (int of = 0; of < HD_FI_LIMITS; of++) {
 		ep->attr.max[of] = of == HD_FI_OF_ATOMIC && max > HD_ATOMIC_BYTES ? HD_ATOMIC_BYTES : max;
-		ep->call.max[of].inject = info->tx_attr ? info->tx_attr->inject_size
-							: ep->offer->tx.inject_size;
+		ep->attr.most.max[of] = ep->attr.max[of];
+		ep->call.max[of].inject = ep->attr.most.inject;
 	}
 }
 

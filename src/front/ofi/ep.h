@@ -39,7 +39,7 @@ struct hd_fi_auth {
 	uint32_t count;
 };
 
-/* What calls of data go by; hd_fi_ep_settle works it out. An alias has one of its own. */
+/* What there is a longest one of: as in the options of fi_endpoint(3). */
 enum hd_fi_limit {
 	HD_FI_OF_MSG,
 	HD_FI_OF_TAGGED,
@@ -48,6 +48,7 @@ enum hd_fi_limit {
 	HD_FI_LIMITS
 };
 
+/* What calls of data go by; hd_fi_ep_settle works it out. An alias has one of its own. */
 struct hd_fi_calls {
 	fi_addr_t addr_mask; /* all ones; FI_EP_MSG: 0, so that any address means the other end */
 	struct {
@@ -79,11 +80,15 @@ struct hd_fi_bound {
 /* What its info and its options say: hd_fi_ep_take_info, options.c. */
 struct hd_fi_ep_attr {
 	uint64_t max[HD_FI_LIMITS]; /* bytes of one call */
-	size_t prefix;		    /* FI_MSG_PREFIX: bytes in front of every message */
-	uint64_t tx_order;	    /* FI_ORDER_SAS … */
-	bool tx_strict;		    /* comp_order */
-	bool rma_whole;		    /* max_order_raw_size and its like are more than is offered */
-	uint32_t rx_order;	    /* the same: enum hd_recv_flag */
+	struct {
+		uint64_t max[HD_FI_LIMITS],
+			inject; /* and what fi_setopt may make of that: as the info has it */
+	} most;
+	size_t prefix;	   /* FI_MSG_PREFIX: bytes in front of every message */
+	uint64_t tx_order; /* FI_ORDER_SAS … */
+	bool tx_strict;	   /* comp_order */
+	bool rma_whole;	   /* max_order_raw_size and its like are more than is offered */
+	uint32_t rx_order; /* the same: enum hd_recv_flag */
 	uint32_t tx_size, tx_iov, rx_iov, rma_iov;
 	uint64_t min_multi_recv;
 	uint32_t buffered_limit, buffered_min;
@@ -287,6 +292,12 @@ int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out);
 HD_FI_INLINE uint64_t hd_fi_send_max(const struct hd_fi_ep *ep, enum hd_fi_limit of, uint32_t flags)
 {
 	return flags & HD_SEND_INJECT ? ep->call.max[of].inject : ep->attr.max[of];
+}
+
+/* hd_fi_ep_whole: the endpoint that this one is an alias of, or itself: it has what an alias is a copy of. */
+HD_FI_INLINE struct hd_fi_ep *hd_fi_ep_whole(struct hd_fi_ep *ep)
+{
+	return ep->parent ? ep->parent : ep;
 }
 
 /* hd_fi_recv_completes: how a receive with these flags completes, enum hd_recv_flag. */

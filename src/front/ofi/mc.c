@@ -23,12 +23,6 @@ struct hd_fi_mc {
 	struct hd_fi_object object;
 };
 
-/* An alias is a copy, which knows nothing of groups. */
-static struct hd_fi_ep *itself(struct hd_fi_ep *ep)
-{
-	return ep->parent ? ep->parent : ep;
-}
-
 /* ---- sending ------------------------------------------------------------------------------------------- */
 
 /* Caller holds the node's lock. */
@@ -71,7 +65,7 @@ int hd_fi_mc_start(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, c
 	const struct hd_group_args args = {
 		.iov = iov, .count = (int)count, .imm = s->data, .ctx = s->context, .flags = s->flags
 	};
-	const struct hd_fi_mc *mc = mc_at(itself(ep), s->dest);
+	const struct hd_fi_mc *mc = mc_at(hd_fi_ep_whole(ep), s->dest);
 
 	return mc ? hd_group_send(mc->group, &args)
 		  : hd_fi_no(FI_EINVAL, "a multicast to a group that the endpoint has not joined");
@@ -263,7 +257,7 @@ static int join_tell(struct hd_fi_mc *mc, struct fid_mc **out)
 
 int hd_fi_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct fid_mc **out, void *context)
 {
-	struct hd_fi_ep *ep = itself((struct hd_fi_ep *)fid);
+	struct hd_fi_ep *ep = hd_fi_ep_whole((struct hd_fi_ep *)fid);
 	union hd_fi_addr group;
 	struct hd_fi_mc *mc;
 	int rc;

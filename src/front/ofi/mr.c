@@ -143,7 +143,7 @@ static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 				"fi_mr_bind after fi_mr_enable, or in a process that was forked");
 	if (cntr)
 		return mr_bind_cntr(mr, cntr, flags);
-	return ep ? bind_ep(mr, ep->parent ? ep->parent : ep, flags)
+	return ep ? bind_ep(mr, hd_fi_ep_whole(ep), flags)
 		  : hd_fi_no(FI_EINVAL, "fi_mr_bind of what is neither a counter nor an endpoint");
 }
 

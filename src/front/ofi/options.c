@@ -38,14 +38,20 @@ static int put_size(size_t value, void *optval, size_t *optlen)
 	return 0;
 }
 
-/* FI_OPT_MAX_MSG_SIZE and its like: where that limit stands; NULL: it is none of them. */
-static uint64_t *limit_of(struct hd_fi_ep *ep, int optname)
+/* FI_OPT_MAX_MSG_SIZE and its like: where that limit stands, NULL: it is none of them; and the most that it may be. */
+struct limit {
+	uint64_t *at, most;
+};
+
+static struct limit limit_of(struct hd_fi_ep *ep, int optname)
 {
-	if (optname >= HD_FI_OPT_MAX && optname < HD_FI_OPT_MAX + HD_FI_LIMITS)
-		return &ep->attr.max[optname - HD_FI_OPT_MAX];
-	if (optname >= HD_FI_OPT_INJECT && optname < HD_FI_OPT_INJECT + HD_FI_LIMITS)
-		return &ep->call.max[optname - HD_FI_OPT_INJECT].inject;
-	return NULL;
+	int max = optname - HD_FI_OPT_MAX, inject = optname - HD_FI_OPT_INJECT;
+
+	if (max >= 0 && max < HD_FI_LIMITS)
+		return (struct limit){ &ep->attr.max[max], ep->attr.most.max[max] };
+	if (inject >= 0 && inject < HD_FI_LIMITS)
+		return (struct limit){ &ep->call.max[inject].inject, ep->attr.most.inject };
+	return (struct limit){ 0 };
 }
 
 static bool can_limit(const struct hd_fi_ep *ep, int optname)
@@ -62,18 +68,18 @@ static bool can_limit(const struct hd_fi_ep *ep, int optname)
 	}
 }
 
-/* It becomes less, never more than the info has. */
-static int set_limit(struct hd_fi_ep *ep, uint64_t *limit, const void *optval, size_t optlen)
+/* It becomes less, or more again, but never more than the info has. */
+static int set_limit(struct hd_fi_ep *ep, struct limit limit, const void *optval, size_t optlen)
 {
 	size_t value;
 
 	if (!optval || optlen != sizeof(value))
 		return hd_fi_no(FI_EINVAL, "fi_setopt of a longest message, which is a size_t");
 	memcpy(&value, optval, sizeof(value));
-	if (value > *limit)
+	if (value > limit.most)
 		return hd_fi_no(FI_EINVAL, "fi_setopt of a longest message that is longer than it may be");
 	hd_fi_lock(ep->domain);
-	*limit = value;
+	*limit.at = value;
 	if (ep->ep)
 		hd_fi_ep_settle(ep);
 	hd_fi_aliases_sync(ep);
@@ -97,9 +103,9 @@ static int set_shared_memory(const struct hd_fi_ep *ep, const void *optval, size
 
 static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
-	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_ep *ep = hd_fi_ep_whole((struct hd_fi_ep *)fid);
 	const uint32_t *buffered = hd_fi_buffered_option(ep, optname);
-	const uint64_t *limit = limit_of(ep, optname);
+	const uint64_t *limit = limit_of(ep, optname).at;
 	const size_t cm_data = hd_fi_ep_connects(ep) ? HD_CM_DATA : 0;
 
 	if (level != FI_OPT_ENDPOINT)
@@ -134,15 +140,15 @@ static int set_min_multi_recv(struct hd_fi_ep *ep, const void *optval, size_t op
 
 static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
 {
-	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
+	struct hd_fi_ep *ep = hd_fi_ep_whole((struct hd_fi_ep *)fid);
 	uint32_t *buffered = hd_fi_buffered_option(ep, optname);
-	uint64_t *limit = limit_of(ep, optname);
+	struct limit limit = limit_of(ep, optname);
 
 	if (level != FI_OPT_ENDPOINT)
 		return hd_fi_no(FI_ENOPROTOOPT, "fi_setopt with a level other than FI_OPT_ENDPOINT");
 	if (buffered)
 		return hd_fi_buffered_set(ep, buffered, optval, optlen);
-	if (limit)
+	if (limit.at)
 		return set_limit(ep, limit, optval, optlen);
 	switch (optname) {
 	case FI_OPT_MIN_MULTI_RECV:

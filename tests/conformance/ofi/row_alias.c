@@ -291,6 +291,29 @@ static void triggers_receives(struct ct *ct)
 	ct_finish(&e);
 }
 
+/* Options are the endpoint's, whichever of the two they are set through. */
+static void options(struct ct *ct)
+{
+	size_t value = 77, got = 0, len = sizeof(got);
+	struct fid_ep *alias;
+	struct ct_dom dom;
+	struct ct_ep e;
+
+	ct_open(ct, &dom, NULL);
+	ct_ep_open(&dom, &e);
+	alias = alias_of(&e, FI_TRANSMIT);
+	CT_OK(ct, fi_setopt(&alias->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, sizeof(value)));
+	CT_OK(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &got, &len));
+	CT_EQ(ct, got, 77);
+	value = 78;
+	CT_OK(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, sizeof(value)));
+	CT_OK(ct, fi_getopt(&alias->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &got, &len));
+	CT_EQ(ct, got, 78);
+	CT_OK(ct, fi_close(&alias->fid));
+	ct_ep_close(&e);
+	ct_close(&dom);
+}
+
 static void bad(struct ct *ct)
 {
 	struct fid_ep *alias = NULL;
@@ -313,5 +336,6 @@ const struct ct_case ct_alias[] = { { "ALIAS", "transmit", { transmit, transmit 
 				    { "ALIAS", "triggers", { triggers, triggers } },
 				    { "ALIAS", "triggers-more", { triggers_more, triggers_more } },
 				    { "ALIAS", "triggers-receives", { triggers_receives, triggers_receives } },
+				    { "ALIAS", "options", { options } },
 				    { "ALIAS", "bad", { bad } },
 				    { 0 } };

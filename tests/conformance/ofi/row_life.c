@@ -156,6 +156,14 @@ static size_t limit_of(struct ct_ep *e, int name)
 	return value;
 }
 
+/* It is bounded by what the info has, and not by what it is: it may become that again, and then this. */
+static void back_up(struct ct_ep *e, int name, size_t most, size_t then)
+{
+	CT_OK(e->ct, fi_setopt(&e->ep->fid, FI_OPT_ENDPOINT, name, &most, sizeof(most)));
+	CT_EQ(e->ct, limit_of(e, name), most);
+	CT_OK(e->ct, fi_setopt(&e->ep->fid, FI_OPT_ENDPOINT, name, &then, sizeof(then)));
+}
+
 /* FI_OPT_MAX_MSG_SIZE and FI_OPT_INJECT_MSG_SIZE, and those of the other kinds of operations: less than the info has, and each for itself. */
 static void limits(struct ct *ct)
 {
@@ -182,6 +190,8 @@ static void limits(struct ct *ct)
 		CT_EQ(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, OPT_MAX_MSG_SIZE + i, &more, sizeof(more)),
 		      -FI_EINVAL);
 		CT_EQ(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, OPT_MAX_MSG_SIZE + i, &most, 1), -FI_EINVAL);
+		back_up(&e, OPT_MAX_MSG_SIZE + i, dom.info->ep_attr->max_msg_size, most);
+		back_up(&e, OPT_INJECT_MSG_SIZE + i, dom.info->tx_attr->inject_size, least);
 	}
 	CT_EQ(ct, fi_send(e.ep, buf, 51, NULL, 0, NULL), -FI_EMSGSIZE);
 	CT_EQ(ct, fi_inject(e.ep, buf, 26, 0), -FI_EMSGSIZE);

@@ -17,7 +17,7 @@
 
 #include "base/biased.h"
 #include "base/clock.h"
-#include "transport/forbid.h"
+#include "forbid.h"
 
 #define THREADS 4
 #define OFTEN 1000000 /* in a row: more than any lock asks for */

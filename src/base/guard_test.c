@@ -344,7 +344,8 @@ int main(void)
 	};
 
 	if (!HD_GUARDED) {
-		print_message("guard: this processor or compiler has no table of faults: skipped\n");
+		print_message(
+			"1..0 # SKIP build for x86-64 or 64-bit ARM, by clang or gcc 11, without the thread sanitizer\n");
 		return 77;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "base/key_file.h"
+#include "skip.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -90,8 +91,7 @@ static void another_users_is_refused(void **state)
 	uint8_t key[HD_KEY_SIZE];
 
 	assert_int_equal(hd_key_file_make(path), 0);
-	if (geteuid() != 0)
-		skip(); /* run as root: it gives the file to somebody else */
+	skip_unless(geteuid() == 0, "run as root: it gives the file to somebody else");
 	assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
 	assert_int_equal(hd_key_file_read(path, key, NULL), -EACCES);
 }

@@ -225,7 +225,7 @@ int main(void)
 	};
 
 	if (!somebody_can()) {
-		puts("1..0 # SKIP this kernel or emulator has no get_robust_list(2)");
+		puts("1..0 # SKIP run on a kernel with get_robust_list(2), and not in an emulator");
 		return 0;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);

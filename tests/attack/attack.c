@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "attack/attack.h"
+#include "skip.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -41,10 +42,7 @@ bool attack_as(unsigned uid)
 
 void attack_needs_root(void)
 {
-	if (geteuid() == 0)
-		return;
-	print_message("run as root: only root can be another user\n");
-	skip();
+	skip_unless(geteuid() == 0, "run as root: only root can be another user");
 }
 
 /* ---- hosts ---- */
@@ -108,10 +106,7 @@ void attack_hosts_open(void)
 
 void attack_needs_hosts(void)
 {
-	if (hosts.are_there)
-		return;
-	print_message("run as root, where network namespaces can be made and ip(8) is there\n");
-	skip();
+	skip_unless(hosts.are_there, "run as root, where network namespaces can be made and ip(8) is there");
 }
 
 void attack_hosts_close(void)

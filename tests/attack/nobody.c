@@ -5,6 +5,7 @@
  * make the one the other, nor us, where we have no number ourselves.
  */
 #include "attack/attack.h"
+#include "skip.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,10 +71,7 @@ static int make_nobody(void **state)
 
 static void needs_namespace(void)
 {
-	if (made.is_there)
-		return;
-	print_message("run as root, where user namespaces can be made\n");
-	skip();
+	skip_unless(made.is_there, "run as root, where user namespaces can be made");
 }
 
 /* A stranger calls, and says that this name is his. */

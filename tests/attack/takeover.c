@@ -4,6 +4,7 @@
 #include "attack/attack.h"
 #include "base/realm.h"
 #include "engine/cm/conn.h"
+#include "skip.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -242,10 +243,8 @@ static void be_forgotten(struct wire *w)
 {
 	const int one = 1;
 
-	if (setsockopt(w->fd, IPPROTO_TCP, TCP_REPAIR, &one, sizeof(one))) {
-		print_message("run with CAP_NET_ADMIN: only so a socket can be forgotten at once\n");
-		skip();
-	}
+	skip_unless(setsockopt(w->fd, IPPROTO_TCP, TCP_REPAIR, &one, sizeof(one)) == 0,
+		    "run with CAP_NET_ADMIN: only so a socket can be forgotten at once");
 	wire_hang_up(w);
 }
 

@@ -10,7 +10,7 @@
 need unshare mount ip ss setpriv fi_pingpong ibv_rc_pingpong
 
 unshare --user --map-root-user --mount --pid --fork --mount-proc true 2>"$scratch/log" || {
-	skip "containers" "user, mount and pid namespaces cannot be made here: $(head -n 1 "$scratch/log")"
+	skip "containers" "run as root, or allow user namespaces (sysctl user.max_user_namespaces): $(head -n 1 "$scratch/log")"
 	finish
 }
 

@@ -55,7 +55,7 @@ row() {
 }
 
 if ! { make && make_third; } 2>"$scratch/log"; then
-	skip "groups across namespaces" "namespaces cannot be made here: $(head -n 1 "$scratch/log")"
+	skip "groups across namespaces" "$(needs_namespaces)"
 	finish
 fi
 settle

@@ -67,7 +67,7 @@ exchange() {
 
 if ! make 2>"$scratch/log"; then
 	for t in fi_pingpong "Open MPI exchange"; do
-		skip "$t across namespaces" "namespaces cannot be made here: $(head -n 1 "$scratch/log")"
+		skip "$t across namespaces" "$(needs_namespaces)"
 	done
 	finish
 fi

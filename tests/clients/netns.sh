@@ -4,7 +4,7 @@
 #
 # Two network namespaces joined by a veth pair, as two hosts. Sourced behind lib.sh:
 #
-#	make                    makes them, or fails; they go when the script ends
+#	make                    makes them, or fails; they go when the script ends. needs_namespaces says why, to skip
 #	within 0|1 program…     runs a program in one of them
 #	"${names[@]}"           what they are called; "${address[@]}" and "${address6[@]}" where they are
 
@@ -32,6 +32,11 @@ make() {
 		ip -n "$n" addr add "${address[$i]}/24" dev v0 && ip -n "$n" addr add "${address6[$i]}/64" dev v0 nodad &&
 			ip -n "$n" link set v0 up || return 1
 	done
+}
+
+# Why make has failed, by what it has written to $scratch/log, and what would help.
+needs_namespaces() {
+	echo "run as root, with iproute2 and the kernel's veth, where network namespaces can be made: $(head -n 1 "${scratch:?}/log")"
 }
 
 # within 0|1 program…

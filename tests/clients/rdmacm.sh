@@ -241,7 +241,7 @@ slow_group() {
 		mckeys auto 239.255.72.75 239.255.72.75: -C 128 -S 4096
 		"${where1[@]}" tc qdisc del dev v0 root
 	else
-		skip "mckey over a slow network" "$(head -n 1 "$scratch/log")"
+		skip "mckey over a slow network" "a kernel with sch_tbf (\`modprobe sch_tbf\`) would do: $(head -n 1 "$scratch/log")"
 	fi
 }
 
@@ -300,7 +300,7 @@ done
 # ---- two hosts ----
 
 if ! make 2>"$scratch/log"; then
-	skip "rping across namespaces" "namespaces cannot be made here: $(head -n 1 "$scratch/log")"
+	skip "rping across namespaces" "$(needs_namespaces)"
 	finish
 fi
 where0=(ip netns exec "${names[0]}") where1=(ip netns exec "${names[1]}")

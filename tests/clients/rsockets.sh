@@ -208,7 +208,7 @@ done
 # ---- two hosts ----
 
 if ! make 2>"$scratch/log"; then
-	skip "rstream across namespaces" "namespaces cannot be made here: $(head -n 1 "$scratch/log")"
+	skip "rstream across namespaces" "$(needs_namespaces)"
 	finish
 fi
 where0=(ip netns exec "${names[0]}") where1=(ip netns exec "${names[1]}")

@@ -74,7 +74,7 @@ qperfs() {
 }
 
 if ! make 2>"$scratch/log"; then
-	skip "verbs between hosts" "namespaces cannot be made here: $(head -n 1 "$scratch/log")"
+	skip "verbs between hosts" "$(needs_namespaces)"
 	finish
 fi
 transport=tcp

@@ -72,15 +72,15 @@ void ct_faults(struct ct *ct)
 	struct sigaction now;
 
 #if !defined(__x86_64__)
-	ct_unsupported(ct, "nobody looks out for faults on this processor");
+	ct_unsupported(ct, "run on x86-64: nobody looks out for faults on this processor");
 #endif
 	if (sigaction(SIGSEGV, NULL, &now) || (!(now.sa_flags & SA_SIGINFO) && now.sa_handler != SIG_DFL))
-		ct_unsupported(ct, "the program handles faults itself");
+		ct_unsupported(ct, "run without a debugger or preload that handles faults itself");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	ct_unsupported(ct, "a sanitizer handles faults");
+	ct_unsupported(ct, "build without a sanitizer, which handles faults itself");
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-	ct_unsupported(ct, "a sanitizer handles faults");
+	ct_unsupported(ct, "build without a sanitizer, which handles faults itself");
 #endif
 #endif
 }

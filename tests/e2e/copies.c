@@ -140,7 +140,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return 2;
 #if !defined(__x86_64__)
-	printf("1..0 # SKIP nobody looks out for faults on this processor\n");
+	printf("1..0 # SKIP run on x86-64: nobody looks out for faults on this processor\n");
 	return 0;
 #endif
 	pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

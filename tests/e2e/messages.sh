@@ -126,7 +126,7 @@ check_output "and nothing is said of a port that nobody asked for" 'at any addre
 # What kernels and containers refuse.
 "$W" ptrace EPERM true
 if [ $? -eq 77 ]; then
-	skip "refused calls" "this kernel has no seccomp filters for us"
+	skip "refused calls" "run on a kernel with seccomp filters (CONFIG_SECCOMP_FILTER)"
 else
 	rows <<'END'
 no memfd_create | no shared memory: memfd_create: .*: let the filter of system calls .* allow that; without it TCP alone | "$W" memfd_create EPERM "$B/heddle" info
@@ -145,7 +145,7 @@ if unshare -Urn true 2>/dev/null; then
 no network at all | this host has no address that is up: .* .ip link set lo up. will do | unshare -Urn timeout 20 "$P" serve
 END
 else
-	skip "no network at all" "there are no user and network namespaces here"
+	skip "no network at all" "allow user namespaces: sysctl user.max_user_namespaces"
 fi
 # shm_alone SERVER'S-TRANSPORT CALLER…: what a caller says that may use shared memory alone
 shm_alone() {
@@ -173,7 +173,7 @@ no port to listen at | the kernel has no TCP port free: set HEDDLE_PORTS, or wid
 no port to call from | cannot connect: .* no port left for it: .* sysctl net.ipv4.ip_local_port_range | HEDDLE_PORTS=40000-40009 narrow timeout 20 "$P" call 127.0.0.1 9
 END
 else
-	skip "no ports" "there are no user and network namespaces here, no ip(8), or no python3"
+	skip "no ports" "allow user namespaces (sysctl user.max_user_namespaces), and install iproute2 and python3"
 fi
 if [ "$(id -u)" -eq 0 ]; then
 	chmod 755 "$S" && chmod 600 "$S/key" && cp "$P" "$B/heddle" "$B/libheddle-fi.so" "$S" && cp "$S/key" "$S/others" && chown 65534 "$S/others"

@@ -136,7 +136,7 @@ traces() {
 }
 
 if ! make 2>"$scratch/log"; then
-	skip "nothing is left behind" "namespaces cannot be made here: $(head -n 1 "$scratch/log")"
+	skip "nothing is left behind" "$(needs_namespaces)"
 	finish
 fi
 before=$(traces)

@@ -18,7 +18,7 @@ unset HEDDLE_TRANSPORT HEDDLE_DIRECT_COPY HEDDLE_PTRACER
 
 "$without" ptrace EPERM true
 if [ $? -eq 77 ]; then
-	skip "refused calls" "this kernel has no seccomp filters for us"
+	skip "refused calls" "run on a kernel with seccomp filters (CONFIG_SECCOMP_FILTER)"
 	finish
 fi
 
@@ -66,7 +66,7 @@ if "${nowhere[@]}" true 2>/dev/null; then
 	check "libfabric where /proc has nothing" talk "$scratch/nowhere" "$scratch/nowhere"
 	check "libfabric where /proc has nothing, and no call works" talk "$scratch/nowhere $without $all EPERM" "$scratch/nowhere $without $all EPERM"
 else
-	skip "libfabric where /proc has nothing" "there are no user namespaces here"
+	skip "libfabric where /proc has nothing" "allow user namespaces: sysctl user.max_user_namespaces"
 fi
 
 # What is gone is said once by each process, and by heddle info.

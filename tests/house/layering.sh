@@ -60,6 +60,9 @@ check "a room may include those below it" tree_with src/engine/link/peer.c '#inc
 check "a unit sees what all rooms show" tree_with src/engine/link/peer_test.c '#include "engine/rq/rq.h"'
 check "and what is its own room's alone" tree_with src/engine/cm/call_test.c '#include "engine/cm/space.h"'
 refuses src/engine/link/peer_test.c '#include "engine/rq/match.h"'
+check "any unit may have a hand in what the kernel does" tree_with src/base/log_test.c '#include "forbid.h"'
+refuses src/base/log.c '#include "forbid.h"'
+refuses src/base/log_test.c '#include "transport/suite.h"'
 check "calls of the rooms go down, and upcalls are named" ci/rooms "$HD_BUILD"
 
 # Two rooms whose objects call each other as told: what each file defines, and what it calls.

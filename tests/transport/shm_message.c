@@ -3,7 +3,7 @@
 #include "transport/shm_message.h"
 
 #include "base/config.h"
-#include "transport/forbid.h"
+#include "forbid.h"
 #include "transport/shm/copy.h"
 #include "transport/shm_duo.h"
 

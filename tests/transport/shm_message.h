@@ -5,7 +5,7 @@
 #define HD_SHM_MESSAGE_H
 
 #include "base/config.h"
-#include "transport/forbid.h"
+#include "forbid.h"
 #include "transport/shm/copy.h"
 #include "transport/shm_duo.h"
 

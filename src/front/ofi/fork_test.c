@@ -151,7 +151,7 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(child_opens_a_domain_whoever_held_what) };
 
 	if (SANITIZED) { /* cmocka's own skip() is no TAP that all readers take for one */
-		puts("1..0 # SKIP the sanitizer's allocator has locks that are not seen to at a fork");
+		puts("1..0 # SKIP build without a sanitizer: its allocator has locks that are not seen to at a fork");
 		return 0;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);

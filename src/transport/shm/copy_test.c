@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Long messages that both ends may copy: every length and shape, who copies what, how many at a time. */
 #include "base/config.h"
-#include "transport/forbid.h"
+#include "forbid.h"
 #include "transport/shm/copy.h"
 #include "transport/shm_duo.h"
 #include "transport/shm_message.h"

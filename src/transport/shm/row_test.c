@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Requests to send that come in a row, and are fetched together. */
 #include "base/config.h"
-#include "transport/forbid.h"
+#include "forbid.h"
 #include "transport/shm/copy.h"
 #include "transport/shm_duo.h"
 #include "transport/shm_message.h"

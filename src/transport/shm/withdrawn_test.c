@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Messages that are given up while they are copied, and offers and helpers that lie. */
 #include "base/config.h"
-#include "transport/forbid.h"
+#include "forbid.h"
 #include "transport/shm/get.h"
 #include "transport/shm_duo.h"
 #include "transport/shm_message.h"
@@ -82,7 +82,7 @@ static void *helps_late(void *arg)
 {
 	struct late_helper *h = arg;
 
-	usleep(50000);
+	usleep(50000); /* so long it is put aside, and less than anybody waits */
 	atomic_store(&h->done, true);
 	atomic_store(&h->copy->helped, h->helped);
 	return NULL;

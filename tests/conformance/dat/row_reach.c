@@ -21,7 +21,9 @@ static void alone(struct ct *ct)
 	int fd;
 
 	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
-		ct_unsupported(ct, "no network namespaces here");
+		ct_unsupported(
+			ct,
+			"run as root, or allow user namespaces (sysctl user.max_user_namespaces): it needs a network of its own");
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	CT_TRUE(ct, fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &lo) == 0);
 	lo.ifr_flags |= IFF_UP;

@@ -27,10 +27,10 @@ void cmt_network(struct ct *ct, const char *commands)
 		return;
 	}
 	if (unshare(CLONE_NEWNET))
-		ct_unsupported(ct, "no network namespaces here: run it as root");
+		ct_unsupported(ct, "run as root: it needs a network namespace");
 	snprintf(text, sizeof(text), "exec 2>/dev/null && ip link set lo up && { %s; }", commands);
 	if (system(text))
-		ct_unsupported(ct, "no such network here: install iproute2, and see `modprobe veth`");
+		ct_unsupported(ct, "install iproute2, and see `modprobe veth`");
 	ct_sync(ct, NULL);
 }
 

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/prctl.h>
 
+#define FORBID_NEEDS "run on a kernel with seccomp filters (CONFIG_SECCOMP_FILTER)"
+
 /*
  * forbid lets system call number `call` fail with `error`, for this process and for good. false: no filters
  * here.

@@ -163,6 +163,7 @@ static void limiter_counts_what_it_leaves_out(void **state)
 	hd_log_set_sink(capture_line, &c);
 	say_often(50);
 	assert_int_equal(c.lines, 1);
+	/* the limiter counts time */
 	nanosleep(&(struct timespec){ .tv_nsec = 85 * 1000000 }, NULL);
 	say_often(1);
 	assert_int_equal(c.lines, 3);

@@ -167,6 +167,17 @@ static void who_leaves_is_watched_over(void **state)
 	watched_close(&w);
 }
 
+/* B's thread has armed itself, and sleeps. */
+static void until_asleep(struct watched *w)
+{
+	const struct hd_node_page *page = hd_core(w->p.b.node)->page;
+
+	while (!(atomic_load(&page->sleep_epoch) & 1)) {
+		assert_true(hd_now_ns() < w->end);
+		usleep(100);
+	}
+}
+
 /* One that leaves for longer: the thread sleeps armed, then is called back, and watches over it again. */
 static void who_stays_away_is_served(void **state)
 {
@@ -179,7 +190,7 @@ static void who_stays_away_is_served(void **state)
 	}
 	for (int i = 0; i < 10; i++) {
 		message(&w);
-		usleep(6000);
+		until_asleep(&w);
 		write_alone(&w);
 		write_alone(&w);
 	}

@@ -62,7 +62,7 @@ static void *say(void *arg)
 
 static void *say_late(void *arg)
 {
-	usleep(500);
+	usleep(500); /* before, while or after the other one falls asleep: whichever, he wakes */
 	return say(arg);
 }
 

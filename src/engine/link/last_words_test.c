@@ -163,7 +163,7 @@ static void process_ends(const char *transport, const char *how, int type)
 	while (waitpid(pid, &status, WNOHANG) != pid) {
 		for (int i = 0; i < 8; i++) /* one look at its descriptors */
 			hd_node_poll(s.node);
-		usleep(3000);
+		usleep(3000); /* it is away: no wait, but that much is left to be taken in when the speaker has ended */
 	}
 	assert_int_equal(status, 0);
 	heard_all(&s, in);

@@ -9,8 +9,6 @@
 #include "engine/xfer/xfer.h"
 #include "transport/vm_seam.h"
 
-#include <unistd.h>
-
 struct hd_mr *direct_region(struct side *s, uint64_t key, void *at, size_t len, uint32_t flags)
 {
 	return side_region(s, key, at, len, ALL, flags);
@@ -40,7 +38,7 @@ void direct_open(struct pair *p, uint32_t policy)
 	pair_push(p, &p->a, "x", 1, 1, 0);
 	assert_int_equal(pair_next(p, &p->b).err, 0);
 	pair_settle(p, 2);
-	usleep(2000);
+	pair_rest(p);
 	/* the link has probed; it looks there before long writes */
 	vm_seam = (struct vm_seam){ .look = { looked_at(&p->a), looked_at(&p->b) } };
 }

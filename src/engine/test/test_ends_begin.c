@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <unistd.h>
 
 /* ---- ours: how they get there ------------------------------------------------------------------------------------------- */
 
@@ -172,7 +171,7 @@ void at_direct(struct scene *sc)
 	sc->mr = side_region(&sc->p.b, KEY, scene_mem, LONG, ALL, 0);
 	hd_ep_show(sc->p.b.ep);
 	pair_settle(&sc->p, 1);
-	usleep(1000);
+	pair_rest(&sc->p);
 	sc->s->ep->policy |= HD_EP_SAW;
 	post_rma(sc, HD_RMA_WRITE, LONG);
 	sc->id = TAILQ_FIRST(&sc->s->to->peer->direct_ops)->t.pending.id;

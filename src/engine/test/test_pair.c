@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *const test_transports[2] = { "shm", "tcp" };
 
@@ -188,6 +189,17 @@ void pair_settle(struct pair *p, int ms)
 	for (struct settling s = settling(ms); settling_on(&s);) {
 		hd_node_poll(p->a.node);
 		hd_node_poll(p->b.node);
+	}
+}
+
+void pair_rest(struct pair *p)
+{
+	struct hd_link *link = p->a.to->peer->link;
+	uint64_t end = hd_now_ns() + PATIENCE;
+
+	while (link->ops->polls(link)) {
+		assert_true(hd_now_ns() < end);
+		usleep(100);
 	}
 }
 

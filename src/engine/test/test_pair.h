@@ -84,6 +84,9 @@ bool side_wakes(const struct side *s, int ms);
 struct hd_cqe pair_next(struct pair *p, struct side *s);
 void pair_settle(struct pair *p, int ms);
 
+/* pair_rest: nobody makes progress until a takes b for one whose program does not poll: what is short is not sent as a packet then. */
+void pair_rest(struct pair *p);
+
 /* side_post: a tagged receive. pair_push: a tagged send from side s, with progress until there is room; its ctx is buf. */
 void side_post(struct side *s, void *buf, size_t len, uint64_t tag, uint64_t ignore,
 	       const struct hd_dest *src, void *ctx);

@@ -124,7 +124,7 @@ static void close_within(void *arg)
 	assert_int_equal(pthread_create(&c->thread, NULL, close_region, c), 0);
 	while (!atomic_load(&c->begun))
 		usleep(100);
-	usleep(20000);
+	usleep(20000); /* that it waits is told by nothing but time */
 	assert_false(atomic_load(&c->done));
 }
 

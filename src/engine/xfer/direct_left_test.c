@@ -65,7 +65,7 @@ static void regions_of_one_endpoint(void **state)
 	hd_mr_bind_ep(mr, other);
 	direct_refused(&p, 0, 8, HD_S_ACCESS);
 	hd_mr_bind_ep(mr, p.b.ep);
-	usleep(200); /* it was seen to poll */
+	pair_rest(&p); /* it was seen to poll */
 	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 8, 0, DONE), 0);
 	assert_int_equal(direct_alone(&p).err, 0);
 	assert_int_equal(mem[0], 1);
@@ -88,7 +88,7 @@ static void what_is_counted_goes_by_packet(void **state)
 	hd_mr_bind_cntrs(mr, NULL, cntr);
 	assert_int_equal(direct_post(&p, HD_RMA_READ, mine, 200, 0, DONE), 0);
 	assert_int_equal(direct_alone(&p).err, 0); /* reads are not counted */
-	usleep(200);
+	pair_rest(&p);
 	vm_seam.calls = 0;
 	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 200, 0, DONE), 0);
 	assert_true(direct_nothing_done(&p));

@@ -409,7 +409,7 @@ static bool polls(struct duo *d)
 	return d->link[0]->base.ops->polls(&d->link[0]->base);
 }
 
-/* The rig does not count turns, so the test does. */
+/* The rig does not count turns, so the test does. What is judged is time: a millisecond is longer than LIVELY_US, and LOOK_US. */
 static void who_moves_is_taken_for_polling(void **state)
 {
 	struct duo d;

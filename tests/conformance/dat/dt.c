@@ -377,6 +377,13 @@ void dt_waiter_start(struct dt *d, struct dt_waiter *w, DAT_EVD_HANDLE evd, DAT_
 	CT_TRUE(d->ct, !w->done);
 }
 
+/* That somebody sleeps on is told by nothing else than time. */
+void dt_waits_on(struct ct *ct, const _Atomic bool *done)
+{
+	dt_sleep(50);
+	CT_TRUE(ct, !*done);
+}
+
 void dt_waiter_join(struct dt *d, struct dt_waiter *w)
 {
 	double end = ct_deadline(d->ct);

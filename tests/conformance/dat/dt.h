@@ -126,4 +126,7 @@ void dt_waiter_join(struct dt *d, struct dt_waiter *w);
 void dt_waiter_ok(struct dt *d, struct dt_waiter *w);
 void dt_sleep(int ms);
 
+/* dt_waits_on: a thread has not ended that says in *done when it has, and does not in the next 50 ms. */
+void dt_waits_on(struct ct *ct, const _Atomic bool *done);
+
 #endif

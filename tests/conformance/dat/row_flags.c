@@ -56,8 +56,7 @@ static void solicited(struct ct *ct)
 	pass_one(&p, DAT_COMPLETION_DEFAULT_FLAG);
 	pass_one(&p, DAT_COMPLETION_DEFAULT_FLAG);
 	await_count(&p.b, p.b.recv, 2);
-	dt_sleep(50);
-	CT_TRUE(ct, !w.done);
+	dt_waits_on(ct, &w.done);
 	pass_one(&p, DAT_COMPLETION_SOLICITED_WAIT_FLAG);
 	dt_waiter_ok(&p.b, &w);
 	CT_EQ(ct, w.event.event_data.dto_completion_event_data.user_cookie.as_64, 0);
@@ -92,8 +91,7 @@ static void threshold(struct ct *ct)
 	for (int i = 0; i < 3; i++)
 		pass_one(&p, DAT_COMPLETION_DEFAULT_FLAG);
 	await_count(&p.b, p.b.recv, 3);
-	dt_sleep(50);
-	CT_TRUE(ct, !w.done);
+	dt_waits_on(ct, &w.done);
 	pass_one(&p, DAT_COMPLETION_DEFAULT_FLAG);
 	dt_waiter_ok(&p.b, &w);
 	CT_TRUE(ct, w.more >= 3);
@@ -162,8 +160,7 @@ static void requests(struct ct *ct)
 	dt_waiter_start(&p.a, &w, p.a.request, 1);
 	dt_send(&p.a, p.a.ep, 0, 0, 1, DAT_COMPLETION_SUPPRESS_FLAG);
 	dt_send(&p.a, p.a.ep, 0, 0, 2, DAT_COMPLETION_UNSIGNALLED_FLAG);
-	dt_sleep(50);
-	CT_TRUE(ct, !w.done);
+	dt_waits_on(ct, &w.done);
 	dt_send(&p.a, p.a.ep, 0, 0, 3, DAT_COMPLETION_DEFAULT_FLAG);
 	dt_waiter_ok(&p.a, &w);
 	CT_EQ(ct, w.event.event_data.dto_completion_event_data.user_cookie.as_64, 2);

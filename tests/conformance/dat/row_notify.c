@@ -133,8 +133,7 @@ static void cno_orphaned(struct ct *ct)
 		evd[i] = dt_evd(&d, 8, cno, DAT_EVD_SOFTWARE_FLAG);
 	start(ct, &s, cno);
 	DT_OK(ct, dat_evd_free(evd[0]));
-	dt_sleep(50);
-	CT_TRUE(ct, !s.done);
+	dt_waits_on(ct, &s.done);
 	DT_OK(ct, dat_evd_free(evd[1]));
 	join(&s);
 	CT_TRUE(ct, s.evd == DAT_HANDLE_NULL);
@@ -223,8 +222,7 @@ static void enabling(struct ct *ct)
 	CT_TRUE(ct, param.evd_state & DAT_EVD_STATE_DISABLED && param.cno_handle == cno);
 	start(ct, &s, cno);
 	post(&d, evd);
-	dt_sleep(50);
-	CT_TRUE(ct, !s.done);
+	dt_waits_on(ct, &s.done);
 	DT_OK(ct, dat_evd_dequeue(evd, &event)); /* of that it knows nothing */
 	DT_OK(ct, dat_evd_enable(evd));
 	DT_OK(ct, dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
@@ -379,8 +377,7 @@ static void thresholds(struct ct *ct)
 	dt_waiter_start(&d, &w, evd, param.evd_qlen);
 	for (int i = 0; i < param.evd_qlen - 1; i++)
 		post(&d, evd);
-	dt_sleep(30);
-	CT_TRUE(ct, !w.done);
+	dt_waits_on(ct, &w.done);
 	post(&d, evd);
 	dt_waiter_ok(&d, &w);
 	CT_EQ(ct, w.more, param.evd_qlen - 1);

@@ -458,7 +458,7 @@ static void two_threads(struct ct *ct)
 	ct_sync(ct, NULL);
 	while (!(d[0].told || d[1].told))
 		usleep(1000);
-	usleep(50000);
+	usleep(50000); /* the other one is not told: nothing says so but time */
 	CT_EQ(ct, d[0].told + d[1].told, 1);
 	CMT_OK(ct, change(d[0].set, EPOLL_CTL_MOD, r.s, EPOLLIN | EPOLLET));
 	end(&d[0], 1, r.s);

@@ -62,7 +62,7 @@ static void sleeps(struct ct *ct)
 	if (ct->rank) {
 		usleep(400000); /* twice as long as the other one may use the processor, if it sleeps */
 		CT_EQ(ct, rsend(r.s, "a", 1, 0), 1);
-		usleep(400000);
+		usleep(400000); /* likewise */
 		CT_EQ(ct, rsend(r.s, "b", 1, 0), 1);
 		ct_sync(ct, NULL);
 		rst_close(&r);

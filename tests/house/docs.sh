@@ -71,6 +71,37 @@ missing_names() {
 	awk 'NR == FNR { known = known "\n" $0; next } !index(known, "\n" $0)' "$tap_scratch/known" "$tap_scratch/names"
 }
 
+# What the tour says of the engine's functions, from the first one on.
+tour() {
+	sed -n '/^## One fi_tsend/,$p' "$1"
+}
+
+# Names in it that the sources do not have beside their comments; those of the interfaces are others'.
+tour_strays() {
+	comm -23 <(tour "$1" | sed -E 's#[a-z_]+/[a-z_/]+(\.[ch])?# #g' | grep -oE '\b[a-z0-9]+(_[a-z0-9]+)+\b' | sort -u) \
+		<(without_comments "${sources[@]}" | grep -oE '\b[a-z0-9]+(_[a-z0-9]+)+\b' | sort -u) |
+		grep -vE '^(fi|ibv|rdma|dat)_' || true
+}
+
+# And those that are not in the file that stands beside them: `NAME` (FILE), or NAME, two spaces at least, FILE.
+tour_misplaces() {
+	tour "$1" | grep -oE '`[a-z0-9_]+` \([a-z]+/[a-z_/]+\.[ch]\)|[a-z0-9_]+ {2,}[a-z]+/[a-z_/]+\.[ch]' | tr -d '`()' |
+		while read -r name file; do
+			[ -e "src/$file" ] || file=engine/$file
+			without_comments "src/$file" 2>/dev/null | grep -w "$name" >/dev/null || echo "$name is not in $file"
+		done
+}
+
+# Units of the engine that go by members to what they want to know, and are not named where tests/README.md tells of these.
+members='hd_(conns|core|eps|events|links|names|qps|regions|rqs|xfers)\([^)]*\)+->|->(conn|qp|rq)->|[.>]to->(peer|state|remote|refs|waiting|retry)|\blife\.|pending\.(id|peer)\b'
+units_unnamed() {
+	local unit
+	find src/engine -name '*_test.c' -exec grep -lE -- "$members" {} + | while read -r unit; do
+		unit=${unit##*/}
+		sed -n '/^## Units that look/,/^## Units that the/p' "$1" | grep -w -- "${unit%_test.c}" >/dev/null || echo "$unit"
+	done
+}
+
 # Source files that a newcomer would not find.
 files_lacking() {
 	find src -name '*.c' ! -name '*_test.c' | while read -r name; do
@@ -115,6 +146,11 @@ for page in man/*.[1-9]; do
 	check "$page names only settings that there are" prints_nothing settings_lacking "$page"
 done
 check "comments name only what the sources have" prints_nothing missing_names "${sources[@]}"
+check "the tour is of 200 lines at most" test "$(wc -l <docs/architecture.md)" -le 200
+check_output "and names functions" '^hd_turn$' eval "tour docs/architecture.md | grep -ow hd_turn"
+check "that there are" prints_nothing tour_strays docs/architecture.md
+check "in the files that it names" prints_nothing tour_misplaces docs/architecture.md
+check "tests/README.md names the units that look at members" prints_nothing units_unnamed tests/README.md
 check "docs/files.md says where every source file belongs" prints_nothing files_lacking docs/files.md
 check_output "and docs/architecture.md leads there" '\]\(files\.md\)' cat docs/architecture.md
 check_output "docs/wire.md is of the present version" ".version. is $(version_of HD_WIRE_VERSION src/engine/wire.h);" cat docs/wire.md
@@ -140,5 +176,9 @@ check_output "a setting that there is not is found" '^HEDDLE_NOTHING$' settings_
 check_output "a function that there is not is found" '^hd_nothing$' missing_names "$tap_scratch/bad.md"
 echo '/* As hd_nothing, in two lines: * hd_node_open */ /* hd_nought */ int hd_node_open;' >"$tap_scratch/bad.c"
 check_output "and in a comment" '^hd_nothing hd_nought $' eval "missing_names '$tap_scratch/bad.c' | tr '\n' ' '"
+printf '## One fi_tsend\nfi_send, rma_writes, `hd_turn` (core/lane.c)\n' >"$tap_scratch/tour.md"
+check_output "a function of the tour that there is not is found" '^rma_writes$' tour_strays "$tap_scratch/tour.md"
+check_output "and one that is in another file" '^hd_turn is not in engine/core/lane.c$' tour_misplaces "$tap_scratch/tour.md"
+check_output "a unit that looks at members is found" '^life_test.c$' units_unnamed "$tap_scratch/bad.md"
 check_output "a source file that is not named is found" '^src/base/log.c$' files_lacking "$tap_scratch/bad.md"
 finish

@@ -24,7 +24,7 @@ static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 		return hd_fi_no(FI_EINVAL, "fi_setname without an address of the endpoint's format");
 	if (ep->ep)
 		return hd_fi_no(FI_EOPBADSTATE, "fi_setname after fi_enable");
-	if (!ep->connected.request) /* else it has the port that was called */
+	if (!hd_fi_ep_request(ep)) /* else it has the port that was called */
 		rc = hd_fi_name_hold(ep->domain, &ep->attr.addr, &name, &ep->named);
 	if (rc)
 		return rc;
@@ -38,8 +38,8 @@ static const struct sockaddr *name_given(const struct hd_fi_ep *ep)
 {
 	const union hd_fi_addr *own = &ep->attr.addr;
 
-	if (ep->connected.called.sa.sa_family != AF_UNSPEC)
-		return &ep->connected.called.sa;
+	if (ep->connected && ep->connected->called.sa.sa_family != AF_UNSPEC)
+		return &ep->connected->called.sa;
 	return !ep->ep && ep->attr.has_addr && hd_fi_addr_is_whole(own) ? &own->sa : NULL;
 }
 
@@ -125,7 +125,7 @@ static int ep_connect(struct fid_ep *fid, const void *addr, const void *param, s
 	size_t size = addr ? hd_sockaddr_size(addr) : 0;
 	int rc;
 
-	if (!size || hd_fi_addr_copy(addr, size, cm_family_of(ep), &to) || ep->connected.request)
+	if (!size || hd_fi_addr_copy(addr, size, cm_family_of(ep), &to) || hd_fi_ep_request(ep))
 		return hd_fi_no(
 			FI_EINVAL,
 			"fi_connect without an address of the endpoint's format, or of an endpoint that is to accept");
@@ -145,7 +145,7 @@ static int ep_accept(struct fid_ep *fid, const void *param, size_t paramlen)
 	struct hd_cm_data data;
 	int rc;
 
-	if (!ep->connected.request)
+	if (!hd_fi_ep_request(ep))
 		return hd_fi_no(FI_EINVAL,
 				"fi_accept of an endpoint that was not opened with a connection request");
 	rc = cm_begin(fid, param, paramlen, &data);

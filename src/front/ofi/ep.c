@@ -212,9 +212,9 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 		return hd_fi_ret(rc, "fi_enable");
 	if (hd_fi_ep_connects(ep)) {
 		assert(ep->domain->locked); /* whoever reads the event queue, and its bell's thread, come to this node */
-		ep->connected.other.dest = hd_ep_to(made);
-		ep->connected.other.size = ep->connected.other.direct = 1;
-		ep->av = &ep->connected.other;
+		ep->connected->other.dest = hd_ep_to(made);
+		ep->connected->other.size = ep->connected->other.direct = 1;
+		ep->av = &ep->connected->other;
 	}
 	rc = hd_fi_auth_readers(ep->domain, made, &ep->auth,
 				(struct hd_fi_reader){ .av = ep->av,
@@ -444,7 +444,7 @@ static int ep_close(struct fid *fid)
 	if (fid->fclass == FI_CLASS_SRX_CTX)
 		return hd_fi_srx_close(ep);
 	hd_fi_ep_leave_srx(ep);
-	if (ep->connected.request)
+	if (hd_fi_ep_request(ep))
 		hd_fi_unanswered(ep, true);
 	if (ep->ep) {
 		hd_fi_lock(domain);
@@ -468,6 +468,7 @@ static int ep_close(struct fid *fid)
 	ep->magic = 0;
 	hd_fi_domain_drop(domain, &ep->object);
 	free(ep->groups.all);
+	free(ep->connected);
 	free(ep);
 	return 0;
 }
@@ -541,7 +542,7 @@ static int ep_take_address(struct hd_fi_ep *ep, const struct fi_info *info)
 	if (hd_fi_addr_copy(info->src_addr, info->src_addrlen, hd_fi_family(ep->domain->addr_format),
 			    &ep->attr.addr))
 		return hd_fi_no(FI_EINVAL, "fi_endpoint with a source address that is none");
-	if (ep->connected.request) /* the port is the passive endpoint's */
+	if (hd_fi_ep_request(ep)) /* the port is the passive endpoint's */
 		ep->attr.addr.in.sin_port = 0;
 	ep->attr.has_addr = !hd_fi_addr_is_any(&ep->attr.addr);
 	return 0;
@@ -557,6 +558,9 @@ static int take_kind(struct hd_fi_ep *ep, const struct fi_info *info)
 		hd_fi_domain_share(ep->domain);
 	if (!hd_fi_ep_connects(ep))
 		return ep_take_address(ep, info);
+	ep->connected = calloc(1, sizeof(*ep->connected));
+	if (!ep->connected)
+		return hd_fi_no(FI_ENOMEM);
 	ep->call.addr_mask = 0;
 	ep->fid.cm = &hd_fi_conn_cm_ops;
 	rc = info->handle ? hd_fi_handle_take(ep, info->handle) : 0;
@@ -619,8 +623,9 @@ int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 	if (!rc)
 		rc = take_kind(ep, info);
 	if (rc) {
-		if (ep->connected.request)
+		if (hd_fi_ep_request(ep))
 			hd_fi_unanswered(ep, false);
+		free(ep->connected);
 		free(ep);
 		return rc;
 	}

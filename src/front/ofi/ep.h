@@ -145,7 +145,7 @@ struct hd_fi_ep {
 	struct hd_fi_ep_attr attr;
 	struct hd_fi_bound bound;
 	struct hd_fi_groups groups;
-	struct hd_fi_connected connected;
+	struct hd_fi_connected *connected; /* NULL of other types; an alias has its endpoint's */
 	struct hd_fi_sharing sharing;
 	struct hd_fi_own_ops own;
 	struct hd_fi_auth auth;
@@ -189,6 +189,12 @@ extern struct fi_ops_cm hd_fi_cm_ops; /* cm.c */
 
 /* hd_fi_ep_connects tells whether it is an FI_EP_MSG. */
 bool hd_fi_ep_connects(const struct hd_fi_ep *ep);
+
+/* hd_fi_ep_request: the request for a connection that it was opened for, or NULL. */
+HD_FI_INLINE struct fid *hd_fi_ep_request(const struct hd_fi_ep *ep)
+{
+	return ep->connected ? ep->connected->request : NULL;
+}
 
 /* hd_fi_ep_dest: the destination that a data call means by an address, or NULL. Caller holds the node's lock. */
 HD_FI_INLINE struct hd_dest *hd_fi_ep_dest(const struct hd_fi_ep *ep, fi_addr_t addr)

@@ -63,9 +63,9 @@ static struct connreq *connreq_find(const void *handle)
 /* The request that an endpoint was opened for, if nobody has answered it yet. Caller holds the lock. */
 static struct connreq *connreq_of(const struct hd_fi_ep *ep)
 {
-	struct connreq *c = connreq_find(ep->connected.request);
+	struct connreq *c = connreq_find(hd_fi_ep_request(ep));
 
-	return c && c->number == ep->connected.number ? c : NULL;
+	return c && c->number == ep->connected->number ? c : NULL;
 }
 
 /* The passive endpoint, if it is closed and nothing of it stands any more: it is in no list, and to be freed without the lock. Else NULL. Caller holds the lock. */
@@ -390,9 +390,9 @@ static int adopt(struct hd_fi_ep *ep, struct connreq *c)
 	rc = hd_service_name(c->pep->service, hd_fi_family(ep->domain->addr_format), &name);
 	if (rc)
 		return hd_fi_ret(rc);
-	memcpy(&ep->connected.called, &name, hd_sockaddr_size((struct sockaddr *)&name));
-	ep->connected.request = &c->fid;
-	ep->connected.number = c->number;
+	memcpy(&ep->connected->called, &name, hd_sockaddr_size((struct sockaddr *)&name));
+	ep->connected->request = &c->fid;
+	ep->connected->number = c->number;
 	c->acceptors++;
 	return 0;
 }

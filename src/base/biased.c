@@ -159,6 +159,12 @@ void hd_biased_take_slowly(struct hd_biased *lock, struct hd_bias *seat)
 	biased_count(lock);
 }
 
+/* hd_biased_give_slowly: the rest of hd_biased_give, of a thread that has the real one. */
+void hd_biased_give_slowly(struct hd_biased *lock)
+{
+	pthread_mutex_unlock(&lock->mutex);
+}
+
 bool hd_biased_is_taken(struct hd_biased *lock)
 {
 	for (int i = 0; i < HD_BIAS_SEATS; i++)

@@ -58,6 +58,7 @@ static inline uintptr_t hd_thread_self(void)
 void hd_biased_init(struct hd_biased *lock);
 void hd_biased_fini(struct hd_biased *lock);
 void hd_biased_take_slowly(struct hd_biased *lock, struct hd_bias *seat);
+void hd_biased_give_slowly(struct hd_biased *lock);
 void hd_biased_given(struct hd_biased *lock);
 bool hd_biased_is_taken(struct hd_biased *lock);
 bool hd_biased_prefer(struct hd_biased *lock);
@@ -85,7 +86,7 @@ static inline void hd_biased_give(struct hd_biased *lock)
 	struct hd_bias *seat = lock->by;
 
 	if (__builtin_expect(!seat, 0)) {
-		pthread_mutex_unlock(&lock->mutex);
+		hd_biased_give_slowly(lock);
 		return;
 	}
 	atomic_store_explicit(&seat->held, 0, memory_order_release);

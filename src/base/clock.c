@@ -3,8 +3,39 @@
 #include "base/clock.h"
 
 #include <limits.h>
+#include <time.h>
 
 _Atomic uint64_t hd_ticks_rate;
+
+static inline uint64_t ns_of(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * HD_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t hd_now_ns(void)
+{
+	return ns_of(CLOCK_MONOTONIC);
+}
+
+uint64_t hd_wall_ns(void)
+{
+	return ns_of(CLOCK_REALTIME);
+}
+
+uint64_t hd_thread_ns(void)
+{
+	return ns_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void hd_pause_us(uint32_t us)
+{
+	const struct timespec t = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
+
+	nanosleep(&t, NULL);
+}
 
 #if defined(__x86_64__) || defined(__i386__)
 #define CALIBRATE_NS (200 * HD_NS_PER_US)

@@ -3,11 +3,12 @@
 /* See key_file.h. */
 #include "base/key_file.h"
 
+#include "base/random.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,7 +108,7 @@ int hd_key_file_make(const char *path)
 	size_t n = HEAD_LEN;
 	int fd, rc = 0;
 
-	if (getrandom(key, sizeof(key), 0) != sizeof(key))
+	if (hd_random(key, sizeof(key)))
 		return -EIO;
 	memcpy(line, HEAD, HEAD_LEN);
 	for (int i = 0; i < HD_KEY_SIZE; i++)

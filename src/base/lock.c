@@ -51,3 +51,13 @@ void hd_lock_fini(struct hd_lock *lock)
 	pthread_mutex_unlock(&list_lock);
 	pthread_mutex_destroy(&lock->mutex);
 }
+
+void hd_lock_take(struct hd_lock *lock)
+{
+	pthread_mutex_lock(&lock->mutex);
+}
+
+void hd_lock_give(struct hd_lock *lock)
+{
+	pthread_mutex_unlock(&lock->mutex);
+}

@@ -38,14 +38,7 @@ void hd_lock_fini(struct hd_lock *lock);
 	} \
 	struct hd_lock
 
-static inline void hd_lock_take(struct hd_lock *lock)
-{
-	pthread_mutex_lock(&lock->mutex);
-}
-
-static inline void hd_lock_give(struct hd_lock *lock)
-{
-	pthread_mutex_unlock(&lock->mutex);
-}
+void hd_lock_take(struct hd_lock *lock);
+void hd_lock_give(struct hd_lock *lock);
 
 #endif

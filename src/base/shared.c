@@ -3,8 +3,10 @@
 /* See shared.h. */
 #include "base/shared.h"
 
+#include "base/clock.h"
 #include "base/memfd.h"
 #include "base/proc.h"
+#include "base/random.h"
 #include "base/realm.h"
 #include "base/socket.h"
 
@@ -16,7 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -171,7 +172,7 @@ static int turn_open(struct turn *t, const struct hd_shared_attr *attr)
 		return hd_memfd_is_refused(errno) ? -EOPNOTSUPP : -errno;
 	if (write(t->proof, t->prefix, PREFIX) != PREFIX ||
 	    fcntl(t->proof, F_ADD_SEALS, TURN_SEALS | F_SEAL_SEAL) ||
-	    getrandom(&t->random, sizeof(t->random), 0) != sizeof(t->random)) {
+	    hd_random(&t->random, sizeof(t->random))) {
 		close(t->proof);
 		return -EIO;
 	}
@@ -205,7 +206,7 @@ static int turn_take(struct turn *t)
 {
 	struct claim c;
 
-	for (int ms = 0; ms < PATIENCE_MS; ms++, usleep(1000)) {
+	for (int ms = 0; ms < PATIENCE_MS; ms++, hd_pause_us(1000)) {
 		if (t->name_fd < 0)
 			t->name_fd = hold_name(t->prefix, t->proof, t->random);
 		if (t->name_fd < 0)

@@ -83,6 +83,9 @@ rooms_of() {
 check "a call that goes down passes" rooms_of '' 'hd_low();' 'struct hd_told'
 check_output "a call that goes up is refused" '^rooms: core calls hd_high of event' rooms_of 'hd_high();' '' hd_told.fn
 check_status "with status 1" 1 rooms_of 'hd_high();' '' hd_told.fn
+check_output "the system's time is asked for in base alone" '^rooms: engine/event/high.c names clock_gettime' \
+	rooms_of '' 'extern void clock_gettime(void); clock_gettime();' hd_told.fn
+check "and core may sleep" rooms_of 'extern void poll(void); poll();' '' hd_told.fn
 twin=$'}\n#define TWIN(name) static __attribute__((used)) void name(void) {}\nTWIN(twin)\n'"static inline void rest(void) {"
 check_output "two functions of one name are refused, also where a macro defines them" '^rooms: twin is a function of engine/core/low.c and engine/event/high.c' \
 	rooms_of "$twin" "$twin" hd_told.fn

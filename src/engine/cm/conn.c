@@ -25,10 +25,10 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/minus.h"
+#include "base/random.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #define LATE_NS (50 * HD_NS_PER_MS) /* more, where we have stood still */
 
@@ -246,7 +246,7 @@ int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd
 		return -EISCONN;
 	if (request->from.key != ep->key)
 		return -EACCES;
-	if (getrandom(&c->token, sizeof(c->token), 0) != sizeof(c->token))
+	if (hd_random(&c->token, sizeof(c->token)))
 		return -EIO;
 	c->node = request->node;
 	c->realm = request->realm;

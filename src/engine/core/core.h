@@ -165,7 +165,7 @@ void hd_node_crowd(struct hd_node *node, int by);
 
 /*
  * nodes.c: the nodes of this process, in hd_all_nodes, for who holds the list: hd_nodes_hold waits for it, hd_nodes_try does not, hd_nodes_release gives
- * it back. hd_nodes_forked: in a forked child, whose thread held it. hd_nodes_join and hd_nodes_leave: without the node's lock. hd_nodes_are_several: has the process more than one?
+ * it back. The child of a fork(2) finds it free, and all of them have been told (hd_turn_ops.forked). hd_nodes_join and hd_nodes_leave: without the node's lock. hd_nodes_are_several: has the process more than one?
  *
  * hd_nodes_help: a poll of own has found nothing: a turn of all others that the calling thread was the last to poll. How much has moved. Without any lock.
  */
@@ -174,7 +174,6 @@ extern struct hd_all_nodes hd_all_nodes;
 void hd_nodes_hold(void);
 bool hd_nodes_try(void);
 void hd_nodes_release(void);
-void hd_nodes_forked(void);
 void hd_nodes_join(struct hd_node *node);
 void hd_nodes_leave(struct hd_node *node);
 bool hd_nodes_are_several(void);

@@ -30,13 +30,26 @@ void hd_nodes_release(void)
 	pthread_mutex_unlock(&nodes_lock);
 }
 
-void hd_nodes_forked(void)
+/* In the child. */
+static void nodes_forked(void)
 {
+	struct hd_core *core;
+
+	LIST_FOREACH(core, &hd_all_nodes, all)
+		core->turn_ops->forked(hd_core_node(core));
 	pthread_mutex_init(&nodes_lock, NULL);
+}
+
+static void nodes_watch_forks(void)
+{
+	pthread_atfork(hd_nodes_hold, hd_nodes_release, nodes_forked);
 }
 
 void hd_nodes_join(struct hd_node *node)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, nodes_watch_forks);
 	hd_nodes_hold();
 	LIST_INSERT_HEAD(&hd_all_nodes, hd_core(node), all);
 	atomic_fetch_add_explicit(&nodes_count, 1, memory_order_relaxed);

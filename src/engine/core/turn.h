@@ -55,6 +55,8 @@ struct hd_turn_ops {
 	int (*work[HD_WORKS])(struct hd_node *node);
 	/* builds with assertions: the turn has moved something: assert that what the rooms keep agrees with itself; changes nothing */
 	void (*check)(struct hd_node *node);
+	/* this is a child that fork(2) has just made, and the node dead in it; async-signal-safe */
+	void (*forked)(struct hd_node *node);
 };
 
 #endif

@@ -6,12 +6,12 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/random.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define SETTLE_NS (5 * HD_NS_PER_MS) /* between two looks at links that are not settled */
 
@@ -159,7 +159,7 @@ int hd_links_open(struct hd_node *node)
 	links->nobody = calloc(1, sizeof(*links->nobody));
 	if (!links->nowhere || !links->nobody)
 		return -ENOMEM;
-	if (getrandom(links->secret, sizeof(links->secret), 0) != sizeof(links->secret))
+	if (hd_random(links->secret, sizeof(links->secret)))
 		return -EIO;
 	links->nowhere->node = node;
 	links->nowhere->state = HD_PEER_DEAD;

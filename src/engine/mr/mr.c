@@ -5,6 +5,8 @@
  * one that has been closed is not given out again soon even where keys are short.
  */
 #include "engine/mr/mr.h"
+
+#include "base/random.h"
 #include "engine/core/core.h"
 #include "engine/link/link.h"
 #include "engine/mr/shown.h"
@@ -13,7 +15,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define DRAWS 4096 /* attempts at a key that is free: enough for one byte of them, nearly all in use */
 
@@ -57,7 +58,7 @@ int hd_mr_key_draw(struct hd_node *node, unsigned bytes, uint64_t *key)
 	uint64_t mask = bytes && bytes < sizeof(*key) ? (UINT64_C(1) << 8 * bytes) - 1 : UINT64_MAX;
 
 	for (int i = 0; i < DRAWS; i++) {
-		if (getrandom(key, sizeof(*key), 0) != sizeof(*key))
+		if (hd_random(key, sizeof(*key)))
 			return -EIO;
 		*key &= mask & ~(uint64_t)HD_WINDOW_KEYS;
 		if (*key && *key != mask && hd_mr_key_is_free(node, *key))

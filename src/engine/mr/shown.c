@@ -15,7 +15,7 @@
 #include <sched.h>
 #include <time.h>
 
-#define SETTLE_NAP_NS 20000
+#define SETTLE_NAP_US 20
 
 /* ---- what we show ---------------------------------------------------------------------------------------------- */
 
@@ -66,13 +66,11 @@ static bool row_is_settled(struct hd_node *node, uint32_t row)
 /* A copy takes some ten microseconds; but who copies may have been put aside in the middle of it. */
 void hd_mr_stand_back(struct hd_node *node, int round)
 {
-	const struct timespec nap = { .tv_nsec = SETTLE_NAP_NS };
-
 	hd_node_unlock(node);
 	if (round < 8)
 		sched_yield();
 	else
-		nanosleep(&nap, NULL);
+		hd_pause_us(SETTLE_NAP_US);
 	hd_node_lock(node);
 }
 

@@ -6,6 +6,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/memfd.h"
+#include "base/random.h"
 #include "engine/name/name.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #ifndef MFD_NOEXEC_SEAL
@@ -108,10 +108,8 @@ int hd_page_open(struct hd_node *node)
 		return rc;
 	if (madvise(hd_core(node)->page, PAGE_SIZE, MADV_DONTFORK) < 0)
 		return -errno;
-	if (getrandom(&hd_core(node)->page->id, sizeof(hd_core(node)->page->id), 0) !=
-		    sizeof(hd_core(node)->page->id) ||
-	    getrandom(&hd_names(node)->probe_word, sizeof(hd_names(node)->probe_word), 0) !=
-		    sizeof(hd_names(node)->probe_word))
+	if (hd_random(&hd_core(node)->page->id, sizeof(hd_core(node)->page->id)) ||
+	    hd_random(&hd_names(node)->probe_word, sizeof(hd_names(node)->probe_word)))
 		return -EIO;
 	page_fill(node);
 	hd_witness_open(&hd_core(node)->page->witness);

@@ -151,7 +151,7 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 		node_free(node);
 		return rc;
 	}
-	hd_process_join(node);
+	hd_nodes_join(node);
 	*out = node;
 	return 0;
 }

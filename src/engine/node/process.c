@@ -42,27 +42,10 @@ static void (*const forked[])(struct hd_node *node) = {
 	ports_forked,	hd_groups_forked,   hd_listeners_forked, front_forked,
 };
 
-static void process_forked(void)
+void hd_node_forked(struct hd_node *node)
 {
-	struct hd_core *core;
-
-	LIST_FOREACH(core, &hd_all_nodes, all)
-		for (size_t i = 0; i < sizeof(forked) / sizeof(forked[0]); i++)
-			forked[i](hd_core_node(core));
-	hd_nodes_forked();
-}
-
-static void fork_watch(void)
-{
-	pthread_atfork(hd_nodes_hold, hd_nodes_release, process_forked);
-}
-
-void hd_process_join(struct hd_node *node)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, fork_watch);
-	hd_nodes_join(node);
+	for (size_t i = 0; i < sizeof(forked) / sizeof(forked[0]); i++)
+		forked[i](node);
 }
 
 /* ---- exit --------------------------------------------------------------------------------------------------------------------------- */
@@ -105,7 +88,7 @@ static void last_words_say(struct hd_node *node)
 			hd_node_unlock(node);
 		}
 		if (wait)
-			usleep(LAST_WORDS_LOOK_US);
+			hd_pause_us(LAST_WORDS_LOOK_US);
 	}
 }
 

@@ -6,8 +6,8 @@
 
 #include "engine/node/node.h"
 
-/* hd_process_join: the node is one of them from now on, until hd_nodes_leave. Without its lock. */
-void hd_process_join(struct hd_node *node);
+/* hd_node_forked: this is a child that fork(2) has just made. Async-signal-safe. */
+void hd_node_forked(struct hd_node *node);
 
 /* hd_past_say (past.c): what the node has done, into the log at the level info, once. With its lock. */
 void hd_past_say(struct hd_node *node);

@@ -6,6 +6,7 @@
 #include "engine/core/core.h"
 #include "engine/event/event.h"
 #include "engine/link/link.h"
+#include "engine/node/process.h"
 #include "engine/qp/qp.h"
 #include "engine/rq/rq.h"
 
@@ -26,4 +27,5 @@ const struct hd_turn_ops hd_turn_ops = {
 		[HD_WORK_MARKS] = hd_marks_look,
 	},
 	.check = hd_node_check,
+	.forked = hd_node_forked,
 };

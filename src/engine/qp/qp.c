@@ -17,12 +17,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define FALL_NS HD_NS_PER_MS /* between two looks at who copies to one that is to fail */
 
@@ -435,9 +435,7 @@ static int sq_make(struct hd_qp *p, uint32_t max)
 	p->attr.max = max;
 	p->attr.mask = n - 1;
 	/* numbers of an earlier endpoint at this index stand for nothing */
-	if (getrandom(&p->life.sq.tail, sizeof(p->life.sq.tail), 0) != sizeof(p->life.sq.tail))
-		return -EIO;
-	return 0;
+	return hd_random(&p->life.sq.tail, sizeof(p->life.sq.tail));
 }
 
 int hd_sq_ring(struct hd_qp *p)

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 
 /* splitmix64 (Steele, Lea, Flood 2014): turns one secret word into the seeds of all tables. */
 static uint64_t next_seed(struct hd_match *m)
@@ -29,7 +29,7 @@ void hd_match_init(struct hd_match *m, bool directed)
 {
 	memset(m, 0, sizeof(*m));
 	m->directed = directed;
-	if (getrandom(&m->seed, sizeof(m->seed), GRND_NONBLOCK) != sizeof(m->seed))
+	if (hd_random(&m->seed, sizeof(m->seed)))
 		m->seed = hd_ticks() ^ (hd_now_ns() << 20) ^ (uintptr_t)m;
 	table_init(m, &m->first.table);
 	table_init(m, &m->by_tag);

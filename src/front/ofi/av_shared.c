@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "front/ofi/av_shared_layout.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <fcntl.h>
@@ -225,7 +226,7 @@ int hd_fi_table_lock(const struct hd_fi_table *t)
 			return 0;
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
-		usleep(1000);
+		hd_pause_us(1000);
 	}
 	return hd_fi_no(FI_EBUSY, "another process has held the shared address vector for too long");
 }

@@ -155,12 +155,8 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *pub)
 static uint64_t read_wallclock(struct ibv_cq_ex *pub)
 {
 	struct hv_cq *cq = hv_cq_of_ex(pub);
-	struct timespec t;
-
-	if (!cq->taken_wall) {
-		clock_gettime(CLOCK_REALTIME, &t);
-		cq->taken_wall = (uint64_t)t.tv_sec * HD_NS_PER_S + (uint64_t)t.tv_nsec;
-	}
+	if (!cq->taken_wall)
+		cq->taken_wall = hd_wall_ns();
 	return cq->taken_wall;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "transport/shm/get.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <sched.h>
@@ -53,12 +54,10 @@ void hd_shm_fetch_complain(struct hd_shm_link *l)
 /* Between two looks, for those who have to wait here. */
 static void copy_stand_by(int looks)
 {
-	const struct timespec while_aside = { .tv_nsec = HD_NS_PER_MS };
-
 	if (looks < SETTLE_YIELDS)
 		sched_yield();
 	else
-		nanosleep(&while_aside, NULL);
+		hd_pause_us(1000);
 }
 
 /* ---- its end ---- */

@@ -9,8 +9,8 @@
 #include "base/advice.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -76,7 +76,7 @@ int hd_shm_join_open(struct hd_shm_port *port)
 
 	if (port->join_watch.fd >= 0)
 		return 0;
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+	if (hd_random(random, sizeof(random)))
 		return -EIO;
 	port->advert = (struct hd_shm_advert){ .magic = HD_SHM_MAGIC, .version = HD_SHM_VERSION };
 	memcpy(port->advert.join_name, random, 16);

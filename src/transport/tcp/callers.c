@@ -7,6 +7,7 @@
  */
 #include "base/files.h"
 #include "base/macros.h"
+#include "base/random.h"
 #include "base/siphash.h"
 #include "base/sockaddr.h"
 #include "base/table.h"
@@ -15,7 +16,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define SHARE 4u /* part of the descriptors that they may have */
 #define LEAST 16u
@@ -38,7 +38,7 @@ void hd_tcp_callers_open(struct hd_tcp_callers *callers)
 	callers->max = max < MOST ? (unsigned)max : MOST;
 	if (callers->max < LEAST)
 		callers->max = LEAST;
-	if (getrandom(callers->secret, sizeof(callers->secret), 0) != sizeof(callers->secret))
+	if (hd_random(callers->secret, sizeof(callers->secret)))
 		memset(callers->secret, 0,
 		       sizeof(callers->secret)); /* a hash that can be chosen is a hash all the same */
 }

@@ -148,14 +148,6 @@ static int table_find(const struct asked *a, struct owner *out)
 #define TABLE_AHEAD (TABLE_PART * 200 * HD_NS_PER_MS)
 static _Atomic uint64_t table_paid; /* until when that is so, for what has been read */
 
-static uint64_t processor_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * HD_NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
 /* As table_find; -EBUSY: it is not looked at. */
 static int by_table(const struct asked *a, struct owner *out)
 {
@@ -164,9 +156,9 @@ static int by_table(const struct asked *a, struct owner *out)
 
 	if (paid > now + TABLE_AHEAD)
 		return -EBUSY;
-	before = processor_ns();
+	before = hd_thread_ns();
 	rc = table_find(a, out);
-	paid = (paid > now ? paid : now) + TABLE_PART * (processor_ns() - before);
+	paid = (paid > now ? paid : now) + TABLE_PART * (hd_thread_ns() - before);
 	atomic_store_explicit(&table_paid, paid, memory_order_relaxed);
 	return rc;
 }

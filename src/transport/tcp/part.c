@@ -137,7 +137,7 @@ void hd_tcp_part_all(struct hd_tcp_port *p)
 	const uint64_t due = hd_deadline_ns(PART_MS);
 
 	while (!TAILQ_EMPTY(&p->parting)) {
-		usleep(PART_LOOK_US);
+		hd_pause_us(PART_LOOK_US);
 		round_of(p, hd_now_ns() >= due);
 	}
 }

@@ -11,6 +11,7 @@
  *
  * What stands in front is no secret, and is covered by the tag, as the name of the group is, which is not sent.
  */
+#include "base/random.h"
 #include "base/table.h"
 #include "transport/tls/tls.h"
 
@@ -21,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <sys/random.h>
 
 #define MAGIC 0x6c616568u /* "heal" */
 #define VERSION 1
@@ -104,7 +104,7 @@ static bool wrap_renew(struct hd_seal_group *g)
 	struct wrap_who who = g->own;
 	EVP_CIPHER_CTX *ctx = NULL;
 
-	if (getrandom(who.salt, sizeof(who.salt), 0) == sizeof(who.salt))
+	if (!hd_random(who.salt, sizeof(who.salt)))
 		ctx = wrap_cipher(g->sealer, &who, true);
 	if (!ctx)
 		return false;

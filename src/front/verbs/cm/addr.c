@@ -3,13 +3,13 @@
 /* Addresses and routes: rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3). The kernel's routing tables say what there is. */
 #include "front/verbs/addr.h"
 #include "base/lock.h"
+#include "base/random.h"
 #include "base/socket.h"
 #include "front/verbs/cm/cm.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define FIRST_OWN_PORT 32768 /* ports that programs get which do not ask for one, as those of TCP */
@@ -25,7 +25,7 @@ static void copy_addr(struct sockaddr_storage *to, const struct sockaddr *from)
 static uint16_t some_port(void)
 {
 	uint32_t r;
-	bool drawn = getrandom(&r, sizeof(r), 0) == sizeof(r);
+	bool drawn = !hd_random(&r, sizeof(r));
 
 	return (uint16_t)(FIRST_OWN_PORT + (drawn ? r % OWN_PORTS : 0));
 }

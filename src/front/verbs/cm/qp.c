@@ -3,12 +3,12 @@
 /* Queue pairs, shared receive queues and completion queues of ids: rdma_create_qp(3), rdma_create_srq(3), rdma_init_qp_attr(3). */
 #include "front/verbs/qp.h"
 #include "base/lock.h"
+#include "base/random.h"
 #include "front/verbs/cm/cm.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define ACK_TIMEOUT 17 /* 4.096 us << 17, half a second: one more than the packet lifetime of the path */
 
@@ -17,7 +17,7 @@
 uint32_t hv_cm_psn(void)
 {
 	uint32_t psn;
-	bool drawn = getrandom(&psn, sizeof(psn), 0) == sizeof(psn);
+	bool drawn = !hd_random(&psn, sizeof(psn));
 
 	return drawn ? psn & 0xffffff : 0; /* one is as good as another */
 }

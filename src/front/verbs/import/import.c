@@ -6,6 +6,7 @@
  */
 #include "base/lock.h"
 #include "base/memfd.h"
+#include "base/random.h"
 #include "base/socket.h"
 #include "front/verbs/dm.h"
 #include "front/verbs/entry.h"
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,8 +55,8 @@ static int card_open(struct hv_context *ctx)
 	if (fd < 0)
 		return hd_memfd_is_refused(errno) ? card_stand_in() : -errno;
 	ctx->dm_end = HV_CARD_ROOM;
-	if (getrandom(&ctx->secret, sizeof(ctx->secret), 0) != sizeof(ctx->secret) ||
-	    ftruncate(fd, HV_CARD_ROOM) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+	if (hd_random(&ctx->secret, sizeof(ctx->secret)) || ftruncate(fd, HV_CARD_ROOM) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
 		rc = -EIO;
 	if (!rc)
 		rc = card_write(ctx, fd);

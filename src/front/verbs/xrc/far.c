@@ -6,11 +6,12 @@
  * context goes, the queue pair is in error for all who have it.
  */
 #include "front/verbs/call.h"
+
+#include "base/random.h"
 #include "front/verbs/xrc/xrc.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 struct asking {
 	struct hv_ask_head head; /* number: the queue pair's */
@@ -100,7 +101,7 @@ static int far_make(struct hv_domain *d, uint32_t number, struct hv_far **out)
 		free(far);
 		return rc;
 	}
-	if (getrandom(&far->secret, sizeof(far->secret), 0) != sizeof(far->secret)) {
+	if (hd_random(&far->secret, sizeof(far->secret))) {
 		hd_dest_put(far->to);
 		free(far);
 		return -EIO;

@@ -9,6 +9,7 @@
 #include "front/verbs/xrc/xrc.h"
 #include "base/advice.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "front/verbs/ops.h"
 
 #include <errno.h>
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,7 +55,7 @@ static int xrc_secret_make(void *arg)
 
 	if (fd < 0)
 		return -errno;
-	if (getrandom(&s->number, sizeof(s->number), 0) != sizeof(s->number) || !s->number ||
+	if (hd_random(&s->number, sizeof(s->number)) || !s->number ||
 	    write(fd, s, sizeof(*s)) != sizeof(*s) || fcntl(fd, F_ADD_SEALS, SECRET_SEALS | F_SEAL_SEAL)) {
 		close(fd);
 		return -EIO;
@@ -71,7 +71,7 @@ static int xrc_secret_alone(int oflags, uint64_t *number)
 			hd_advice(EPERM));
 	if (!(oflags & O_CREAT))
 		return EAGAIN;
-	return getrandom(number, sizeof(*number), 0) == sizeof(*number) ? 0 : EIO;
+	return -hd_random(number, sizeof(*number));
 }
 
 /* 0 or a positive errno, as the kernel has them: EINVAL where it is there and is not to be, EAGAIN the other way round. */

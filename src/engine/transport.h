@@ -16,6 +16,13 @@
  * and from the top of its progress, never from inside a call of the transport, with exactly one close(), which frees it.
  * Between down and close the transport delivers nothing and send() answers -ENOTCONN.
  *
+ * A link that is slow is not down. Once greeted it may be stalled for as long as it likes: send() answers -EAGAIN, put->done is not called, and
+ * between hd_deliver_begin and hd_deliver_end any time passes. The engine keeps what waits, and takes a peer for dead only when its
+ * link has gone down. So a transport that mends its connections does so beneath this contract, with the same link: it keeps what the
+ * other end has not acknowledged, so that put->done comes with the acknowledgement (elsewhere it says no more than that the payload
+ * is free), and goes on in the sink where it stopped: what has been put there stays there, and nothing is begun anew. What is down
+ * does not come back: over each link there is a greeting, HELLO begins a peer, and resumes none.
+ *
  * Trust: what arrives is hostile until checked. A transport checks its own framing and hands over headers in private memory; the
  * engine checks what is inside. A negative answer of a deliver function means that the link is down already.
  */

@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 
+#include <time.h>
+
 static void nanosecond_clock_follows_a_sleep(void **state)
 {
 	uint64_t before = hd_now_ns();

@@ -87,6 +87,23 @@ static inline void hd_traffic_in(struct hd_traffic *t, size_t bytes)
 	t->bytes_in += bytes;
 }
 
+/* hd_traffic_more_out, hd_traffic_more_in: so many bytes more of what has been counted. hd_traffic_add: all that t says, too. */
+static inline void hd_traffic_more_out(struct hd_traffic *t, size_t bytes)
+{
+	t->bytes_out += bytes;
+}
+static inline void hd_traffic_more_in(struct hd_traffic *t, size_t bytes)
+{
+	t->bytes_in += bytes;
+}
+static inline void hd_traffic_add(struct hd_traffic *sum, const struct hd_traffic *t)
+{
+	sum->out += t->out;
+	sum->in += t->in;
+	sum->bytes_out += t->bytes_out;
+	sum->bytes_in += t->bytes_in;
+}
+
 /* What a port has done since it was opened, for the last lines of the log. Under the node's lock. */
 struct hd_port_past {
 	struct hd_traffic traffic; /* with peers that are gone: the engine's */

@@ -65,6 +65,24 @@ refuses src/base/log.c '#include "forbid.h"'
 refuses src/base/log_test.c '#include "transport/suite.h"'
 check "calls of the rooms go down, and upcalls are named" ci/rooms "$HD_BUILD"
 
+check "members have one room each that writes them, but for those that are counted" ci/writers
+
+# Two rooms that write a member, each as told.
+writers_of() {
+	local root=$tap_scratch/writers
+	rm -rf "$root"
+	mkdir -p "$root"/src/engine/{link,qp}
+	printf 'struct hd_peer {\n\tint units;\n\tstruct {\n\t\tint sum;\n\t} in;\n};\nstatic inline void hd_peer_take(struct hd_peer *peer)\n{\n\tpeer->units--;\n}\n' \
+		>"$root/src/engine/link/peer.h"
+	printf 'void hd_a(struct hd_peer *peer)\n{\n\t%s;\n}\n' "$1" >"$root/src/engine/link/peer.c"
+	printf 'void hd_b(struct hd_peer *of)\n{\n\t%s;\n}\n' "$2" >"$root/src/engine/qp/qp.c"
+	ci/writers --root "$root" --most 0
+}
+check "a room may write what is its own, and by a function what is another's" writers_of 'peer->in.sum = 1' 'hd_peer_take(of)'
+check_output "a member that two write is named" '^writers: hd_peer.units: link qp' writers_of '' 'of->units += 2'
+check_output "one of a structure inside, too" '^writers: hd_peer.in.sum: link qp' writers_of 'peer->in.sum = 1' 'of->in.sum++'
+check_status "with status 1" 1 writers_of '' 'of->units += 2'
+
 # Two rooms whose objects call each other as told: what each file defines, and what it calls.
 rooms_of() {
 	local root=$tap_scratch/rooms

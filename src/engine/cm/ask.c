@@ -85,8 +85,8 @@ int hd_ep_ask(struct hd_ep *ep, struct hd_dest *dest, const void *question, size
 	op = hd_op_make(ep, dest, &send);
 	if (!op)
 		return -ENOMEM;
-	op->kind = &questions;
-	op->extra = ask;
+	hd_op_set_kind(op, &questions);
+	hd_op_set_extra(op, ask);
 	ask->work.done = ask_told;
 	ask->err = 0;
 	if (hd_op_copy(op) < 0) {
@@ -107,7 +107,7 @@ int hd_ask_told(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 		return hd_link_broken(link, "answer to no question");
 	ask = op->extra;
 	ask->err = pkt->imm <= 4095 ? (int)pkt->imm : EIO;
-	op->tag = len;
+	hd_op_set_tag(op, len);
 	if (len)
 		memcpy(ask->answer, payload, len);
 	hd_op_done(op, HD_S_OK);

@@ -49,7 +49,7 @@ void hd_call_ask(struct hd_conn *c)
 	hd_conn_wait(c, HD_CONN_ASKED);
 	c->other = (struct hd_announce){ .index = c->dest->remote, .gen = c->dest->gen };
 	c->kept = false;
-	c->asked.ops = &asked_ops;
+	hd_pending_unnumbered(&c->asked, &asked_ops);
 	hd_pending_join(&c->asked, c->dest->peer);
 	hd_peer_send(c->dest->peer, &pkt, &body, offsetof(struct hd_connect, data) + c->priv.len);
 }

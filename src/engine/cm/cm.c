@@ -352,7 +352,7 @@ int hd_service_open(struct hd_node *node, const struct hd_service_attr *attr, st
 		return rc;
 	}
 	s->ep->service = s;
-	s->ep->watch |= HD_WATCH_SERVICE;
+	hd_ep_watch_more(s->ep, HD_WATCH_SERVICE);
 	s->space = attr->space;
 	s->number = attr->number;
 	LIST_INIT(&s->requests);
@@ -375,8 +375,9 @@ int hd_service_listen(struct hd_service *service, const struct hd_listen_args *a
 	rc = hd_evq_attach(args->evq, service->node);
 	if (rc)
 		return rc;
-	service->evq = service->ep->evq = args->evq; /* the endpoint lets go of it when it closes */
-	service->owner = service->ep->owner = args->owner;
+	service->evq = args->evq;
+	service->owner = args->owner;
+	hd_ep_set_owner(service->ep, args->evq, args->owner); /* the endpoint lets go of it when it closes */
 	service->backlog = args->backlog;
 	service->wants = args->wants;
 	service->screen = args->screen;
@@ -428,10 +429,10 @@ static void name_give(struct hd_service *s)
 	LIST_FOREACH(r, &s->requests, entry)
 		if (r->peer)
 			cm_refuse(r->peer, &r->from, r->op, EINPROGRESS, NULL);
-	s->ep->evq = NULL; /* what else there is of its owner's stays */
+	hd_ep_set_owner(s->ep, NULL, s->ep->owner); /* what else there is of its owner's stays */
 	hd_ep_close(s->ep);
 	s->ep = NULL;
-	hd_eps(s->node)->ep_users++;
+	hd_eps_used(s->node, 1);
 }
 
 uint32_t hd_service_shut(struct hd_service *service)
@@ -471,6 +472,6 @@ void hd_service_close(struct hd_service *service)
 	if (service->ep)
 		hd_ep_close(service->ep);
 	else
-		hd_eps(service->node)->ep_users--;
+		hd_eps_used(service->node, -1);
 	free(service);
 }

@@ -79,7 +79,7 @@ static void conn_unask(struct hd_conn *c)
 {
 	if (c->asked.peer)
 		hd_pending_leave(&c->asked);
-	c->asked.peer = NULL;
+	hd_pending_to(&c->asked, NULL);
 }
 
 void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
@@ -93,7 +93,7 @@ void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 	c->state = state;
 	if (!states[state].waits)
 		hd_timer_stop(c->ep->node, &c->timer);
-	c->ep->to = state == HD_CONN_UP ? c->dest : hd_links(c->ep->node)->nobody;
+	hd_ep_set_to(c->ep, state == HD_CONN_UP ? c->dest : hd_links(c->ep->node)->nobody);
 	hd_ep_show(c->ep);
 }
 
@@ -103,7 +103,7 @@ static void conn_end(struct hd_conn *c, enum hd_status status)
 	struct hd_dest *dest = c->dest;
 
 	hd_conn_enter(c, HD_CONN_OVER);
-	c->ep->rx_end = HD_RX_REFUSED;
+	hd_ep_set_rx_end(c->ep, HD_RX_REFUSED);
 	hd_order_hold(c->ep);
 	if (dest && dest->state == HD_DEST_BOUND) {
 		hd_fence_fail(dest->peer, dest, status);
@@ -415,7 +415,7 @@ int hd_conn_open(struct hd_ep *ep)
 		return -ENOMEM;
 	c->ep = ep;
 	ep->conn = c;
-	ep->watch |= HD_WATCH_CONNECTED;
+	hd_ep_watch_more(ep, HD_WATCH_CONNECTED);
 	return 0;
 }
 
@@ -431,7 +431,7 @@ void hd_conn_close(struct hd_ep *ep)
 	hd_conn_unawait(c);
 	conn_unask(c);
 	hd_events_answered(ep->node, -(c->state == HD_CONN_ANSWERED));
-	ep->to = hd_links(ep->node)->nobody;
+	hd_ep_set_to(ep, hd_links(ep->node)->nobody);
 	ep->conn = NULL;
 	free(c);
 }

@@ -83,7 +83,7 @@ void hd_call_withdrawn(struct hd_conn *c)
 		};
 		conns->next_withdrawn++;
 	} else if (c->state == HD_CONN_REACHING && c->dest) {
-		c->dest->refs++;
+		hd_dest_ref(c->dest);
 		decline_begin(c->ep->node, &c->node, &leave, c->dest);
 	}
 }

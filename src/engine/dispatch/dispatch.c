@@ -38,7 +38,7 @@ static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 
 	if (hd_intake_find(link, pkt, len, &t) < 0)
 		return hd_link_broken(link, "data where none was asked for");
-	link->peer->traffic.bytes_in += len;
+	hd_traffic_more_in(&link->peer->traffic, len);
 	if (!t)
 		return 0;
 	if (hd_unlikely(t->ascends))
@@ -278,7 +278,7 @@ static int gather(struct hd_link *link, struct hd_stream *s)
 		if (!to)
 			return hd_link_broken(link, "no memory for a packet in pieces");
 	}
-	s->kind = &gathered;
+	hd_stream_set_kind(s, &gathered);
 	hd_sink_iovs(&link->sink, &(struct iovec){ to, s->len }, 1, 0, s->len);
 	return 0;
 }
@@ -288,7 +288,7 @@ static int begin_message(struct hd_link *link, struct hd_stream *s)
 	struct hd_peer *peer = link->peer;
 	struct hd_ep *ep;
 
-	s->units = hd_units(s->len);
+	hd_stream_set_units(s, hd_units(s->len));
 	if (!peer || peer->link != link || s->len > link->send_max || !hd_peer_charge(peer, s->units))
 		return hd_link_broken(link, "message without credit");
 	hd_traffic_in(&peer->traffic, s->len);
@@ -308,7 +308,7 @@ static int begin_data(struct hd_link *link, struct hd_stream *s)
 		return hd_stream_drop(link, s);
 	if (!hd_intake_sinks(t))
 		return gather(link, s);
-	link->peer->traffic.bytes_in += s->len;
+	hd_traffic_more_in(&link->peer->traffic, s->len);
 	return hd_stream_data(link, s, t);
 }
 

@@ -37,7 +37,7 @@ static void bind_all(struct hd_ep *ep, int by)
 	ep->rx_cq->users += by;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (all[i])
-			all[i]->users += by;
+			hd_cntr_used(all[i], by);
 }
 
 static void announce_all(struct hd_ep *ep)
@@ -51,9 +51,9 @@ static void announce_all(struct hd_ep *ep)
 
 static void bindings_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
-	ep->policy = attr->policy | (attr->type == HD_EP_DGRAM ? HD_EP_DROP : 0);
+	hd_ep_set_policy(ep, attr->policy | (attr->type == HD_EP_DGRAM ? HD_EP_DROP : 0));
 	ep->tx_cq = attr->tx_cq ? attr->tx_cq : hd_events(ep->node)->no_cq;
-	ep->rx_cq = attr->rx_cq ? attr->rx_cq : hd_events(ep->node)->no_cq;
+	hd_ep_set_receiving(ep, ep->rq, attr->rx_cq ? attr->rx_cq : hd_events(ep->node)->no_cq, ep->pd);
 	ep->min_multi = attr->min_multi_recv;
 	ep->cntrs = attr->cntrs;
 }
@@ -75,13 +75,13 @@ static struct hd_ep *ep_make(struct hd_node *node, const struct hd_ep_attr *attr
 	ep->serial = atomic_fetch_add(&serials, 1) + 1;
 	ep->node = node;
 	ep->class = &hd_eps(node)->ep_classes[ep_class_of(attr)];
-	ep->poster = &hd_rdm_poster;
+	hd_ep_set_poster(ep, &hd_rdm_poster);
+	hd_ep_set_receiving(ep, attr->rq, NULL, attr->pd);
 	bindings_take(ep, attr);
 	ep->own_tx.max = attr->tx_size ? attr->tx_size : TX_DEFAULT;
 	ep->tx = attr->txq ? attr->txq : &ep->own_tx;
-	ep->rq = attr->rq;
 	ep->key = attr->key_count ? attr->keys[0] : 0;
-	ep->to = hd_links(node)->nobody;
+	hd_ep_set_to(ep, hd_links(node)->nobody);
 	LIST_INIT(&ep->claims);
 	STAILQ_INIT(&ep->deferred);
 	TAILQ_INIT(&ep->transfers);
@@ -105,7 +105,8 @@ static int ep_name_take(struct hd_ep *ep, const struct hd_ep_attr *attr)
 	if (rc)
 		return rc;
 	ep->src = attr->beside ? from->src : ep->index;
-	ep->watch |= (attr->policy & HD_EP_NAMELESS ? HD_WATCH_NAMELESS : 0) | (ep->key ? HD_WATCH_KEYED : 0);
+	hd_ep_watch_more(ep, (attr->policy & HD_EP_NAMELESS ? HD_WATCH_NAMELESS : 0) |
+				     (ep->key ? HD_WATCH_KEYED : 0));
 	return 0;
 }
 
@@ -161,13 +162,11 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 		unopen(ep);
 		return rc;
 	}
-	ep->evq = attr->evq;
-	ep->pd = attr->pd;
-	ep->owner = attr->owner;
+	hd_ep_set_owner(ep, attr->evq, attr->owner);
 	ep->rq->users++;
 	ep->tx->users++;
 	bind_all(ep, 1);
-	hd_eps(node)->ep_users++;
+	hd_eps_used(node, 1);
 	hd_ep_show(ep);
 	announce_all(ep);
 	rc = hd_aliases_open(ep, attr);
@@ -410,7 +409,7 @@ void hd_ep_close(struct hd_ep *ep)
 		hd_evq_forget(ep->evq, ep->owner);
 		hd_evq_detach(ep->evq, node);
 	}
-	hd_eps(node)->ep_users--;
+	hd_eps_used(node, -1);
 	free(ep->order);
 	free(ep);
 }
@@ -426,7 +425,7 @@ int hd_ep_set_evq(struct hd_ep *ep, struct hd_evq *evq)
 	rc = hd_evq_attach(evq, ep->node);
 	if (rc)
 		return rc;
-	ep->evq = evq;
+	hd_ep_set_owner(ep, evq, ep->owner);
 	hd_evq_move(old, evq, ep->owner);
 	hd_evq_detach(old, ep->node);
 	return 0;

@@ -22,4 +22,10 @@ static inline struct hd_eps *hd_eps(const struct hd_node *node)
 	return (struct hd_eps *)node;
 }
 
+/* hd_eps_used: so many users more, or fewer, keep the node from closing. */
+static inline void hd_eps_used(struct hd_node *node, int by)
+{
+	hd_eps(node)->ep_users += by;
+}
+
 #endif

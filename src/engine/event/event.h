@@ -29,6 +29,12 @@ struct hd_overflow {
 	struct hd_cqe cqe;
 };
 
+/* hd_overflow_set_read: who waits for it from now on; NULL: nobody. */
+static inline void hd_overflow_set_read(struct hd_overflow *o, void (*read)(struct hd_overflow *o))
+{
+	o->read = read;
+}
+
 struct hd_cq {
 	struct hd_cq_ring r; /* first: engine.h reads it inline */
 	struct hd_node *node;
@@ -70,6 +76,18 @@ struct hd_cntr {
 	TAILQ_HEAD(hd_triggers, hd_trigger) triggers[2]; /* [with_errors]; by threshold, then by age */
 	TAILQ_ENTRY(hd_cntr) due_entry;
 };
+
+/* hd_cntr_used: it has so many users more, or fewer. */
+static inline void hd_cntr_used(struct hd_cntr *cntr, int by)
+{
+	cntr->users += by;
+}
+
+/* hd_cq_forked: the node is dead in this child: nothing is written to the ring any more, as if it were full. Async-signal-safe. */
+static inline void hd_cq_forked(struct hd_cq *cq)
+{
+	cq->r.overflowed = true;
+}
 
 /*
  * hd_events_init: of a new node. hd_events_open: what stands for the queue of those who have none: 0 or a negative errno; hd_events_close: it is

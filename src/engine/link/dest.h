@@ -86,14 +86,35 @@ void hd_dest_again(struct hd_dest *dest, int err);
 uint32_t hd_dest_source_id(const struct hd_dest *dest);
 
 /*
- * hd_dest_by_id: the destination that has this number, its hd_dest_id or a former one of those that it has taken the place of; not referenced (who keeps it counts hd_dest.refs up); NULL: there is none. hd_dest_unref: one user less; with the last it is
- * freed, unless it is bound or being reached.
+ * hd_dest_by_id: the destination that has this number, its hd_dest_id or a former one of those that it has taken the place of; not referenced (who keeps it calls hd_dest_ref); NULL: there is none.
+ * hd_dest_unref: one user less; with the last it is freed, unless it is bound or being reached. hd_dest_ref_instead: one less of hd_links.nobody, which
+ * stays, and one more of this one, which is returned.
  */
 static inline struct hd_dest *hd_dest_by_id(const struct hd_node *node, uint32_t id)
 {
 	return id && id <= hd_links(node)->dest_count ? hd_links(node)->dests[id - 1] : NULL;
 }
+static inline void hd_dest_ref(struct hd_dest *dest)
+{
+	dest->refs++;
+}
+static inline struct hd_dest *hd_dest_ref_instead(struct hd_dest *nobody, struct hd_dest *dest)
+{
+	nobody->refs--;
+	dest->refs++;
+	return dest;
+}
 void hd_dest_unref(struct hd_dest *dest);
+
+/* hd_dest_mark_tried, hd_dest_mark_overdue: from now on, until it is bound: see its members. */
+static inline void hd_dest_mark_tried(struct hd_dest *dest)
+{
+	dest->tried = true;
+}
+static inline void hd_dest_mark_overdue(struct hd_dest *dest)
+{
+	dest->is_overdue = true;
+}
 
 /* hd_dest_stand_in: make of this memory a destination without a name, which nothing can be sent to. */
 void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node);

@@ -17,9 +17,13 @@ struct hd_of_peer {
 };
 
 /*
- * hd_of_peer_enter: it is the first of this key from now on; 0 or -ENOMEM. hd_of_peer_leave: it is in no list, if it has been; before the peer is
+ * hd_of_peer_nobody: it is in no list, for memory that is not zero. hd_of_peer_enter: it is the first of this key from now on; 0 or -ENOMEM. hd_of_peer_leave: it is in no list, if it has been; before the peer is
  * freed. hd_of_peer_first: the last to come of this key, or NULL. hd_of_peer_any: any of this kind, or NULL.
  */
+static inline void hd_of_peer_nobody(struct hd_of_peer *what)
+{
+	what->list = NULL;
+}
 int hd_of_peer_enter(struct hd_peer *peer, enum hd_of_peer_kind kind, uint64_t key, struct hd_of_peer *what);
 void hd_of_peer_leave(struct hd_node *node, struct hd_of_peer *what);
 struct hd_of_peer *hd_of_peer_first(struct hd_peer *peer, enum hd_of_peer_kind kind, uint64_t key);

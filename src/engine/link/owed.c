@@ -29,7 +29,7 @@ bool hd_owed_post(struct hd_cq *cq, const struct hd_cqe *e, struct hd_peer *peer
 	o = hd_cq_overflow(cq, e);
 	if (!o)
 		return false;
-	o->read = has_been_read;
+	hd_overflow_set_read(o, has_been_read);
 	o->peer = peer;
 	o->units = units;
 	LIST_INSERT_HEAD(&peer->owing, o, owing);
@@ -42,12 +42,12 @@ void hd_owed_forget(struct hd_peer *peer)
 
 	while ((o = LIST_FIRST(&peer->owing))) {
 		LIST_REMOVE(o, owing);
-		o->read = NULL;
+		hd_overflow_set_read(o, NULL);
 		if (hd_core(peer->node)->closing)
 			continue; /* the queue may be there longer than the node */
 		hd_credit_leave(peer, o->units);
 		o->share = hd_share_leave(peer->share);
 		LIST_INSERT_HEAD(&o->share->owed, o, owing);
-		o->read = left_has_been_read;
+		hd_overflow_set_read(o, left_has_been_read);
 	}
 }

@@ -147,21 +147,13 @@ void hd_peer_drop(struct hd_peer *peer, int err)
 	free(peer);
 }
 
-static void peer_past(const struct hd_peer *peer, struct hd_port_past *past)
-{
-	past->traffic.out += peer->traffic.out;
-	past->traffic.in += peer->traffic.in;
-	past->traffic.bytes_out += peer->traffic.bytes_out;
-	past->traffic.bytes_in += peer->traffic.bytes_in;
-}
-
 void hd_peers_past(const struct hd_port *port, struct hd_port_past *past)
 {
 	struct hd_peer *peer, *next;
 
 	HASH_ITER(hh, hd_links(port->node)->peers, peer, next)
 		if (peer->link && peer->link->port == port)
-			peer_past(peer, past);
+			hd_traffic_add(&past->traffic, &peer->traffic);
 }
 
 void hd_peer_fail(struct hd_peer *peer, int err)
@@ -179,8 +171,8 @@ void hd_peer_fail(struct hd_peer *peer, int err)
 	for (int i = 0; above->ended[i]; i++)
 		above->ended[i](peer, err ? hd_status_of(err) : HD_S_LOST);
 	if (peer->link) {
-		peer_past(peer, &peer->link->port->past);
-		atomic_store_explicit(&peer->link->row->state, 0, memory_order_release);
+		hd_traffic_add(&peer->link->port->past.traffic, &peer->traffic);
+		hd_page_row_live(peer->link->row, false);
 		peer->link->peer = NULL;
 	}
 	hd_peer_drop(peer, err);
@@ -394,8 +386,7 @@ static void row_fill(struct hd_peer *peer, struct hd_link *link)
 		if (hd_addr_key((void *)&link->where, &key))
 			row->peer_port = key.port;
 	}
-	/* release: whoever sees the row live sees it whole */
-	atomic_store_explicit(&row->state, 1, memory_order_release);
+	hd_page_row_live(row, true);
 }
 
 void hd_peer_establish(struct hd_peer *peer, struct hd_link *link)

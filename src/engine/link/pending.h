@@ -29,9 +29,9 @@ struct hd_pending_ops {
 struct hd_pending {
 	TAILQ_ENTRY(hd_pending) under; /* peer->pending */
 	const struct hd_pending_ops *ops;
-	struct hd_peer *
-		peer; /* whom it waits for; NULL: it has not been sent. The owner sets it, or hd_pending_join */
-	uint32_t id; /* in hd_links.op_ids; 0: none */
+	struct hd_peer
+		*peer; /* whom it waits for; NULL: it has not been sent. hd_pending_to, or hd_pending_join */
+	uint32_t id;   /* in hd_links.op_ids; 0: none */
 };
 
 /*
@@ -47,6 +47,19 @@ static inline int hd_pending_number(struct hd_node *node, struct hd_pending *pen
 static inline void hd_pending_forget(struct hd_node *node, struct hd_pending *pending)
 {
 	hd_idmap_remove(&hd_links(node)->op_ids, pending->id);
+}
+
+/*
+ * hd_pending_unnumbered: it is of this kind, and gets none: its answer names something else. hd_pending_to: whom it will wait for, while
+ * it is in no list; NULL: nobody.
+ */
+static inline void hd_pending_unnumbered(struct hd_pending *pending, const struct hd_pending_ops *ops)
+{
+	pending->ops = ops;
+}
+static inline void hd_pending_to(struct hd_pending *pending, struct hd_peer *peer)
+{
+	pending->peer = peer;
 }
 
 /* hd_pending_join: this live peer owes an answer from now on, after what it owed already. hd_pending_leave: not any more; `peer` stays as it is. */

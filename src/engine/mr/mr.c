@@ -125,7 +125,7 @@ static int auth_take(struct hd_mr *mr, const struct hd_mr_attr *attr)
 	}
 	mr->from = attr->from;
 	if (mr->from)
-		mr->from->refs++;
+		hd_dest_ref(mr->from);
 	return 0;
 }
 
@@ -209,9 +209,9 @@ void hd_mr_bind_ep(struct hd_mr *mr, struct hd_ep *ep)
 static void cntr_swap(struct hd_cntr **slot, struct hd_cntr *cntr)
 {
 	if (*slot)
-		(*slot)->users--;
+		hd_cntr_used(*slot, -1);
 	if (cntr)
-		cntr->users++;
+		hd_cntr_used(cntr, 1);
 	*slot = cntr;
 }
 

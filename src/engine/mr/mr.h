@@ -57,6 +57,12 @@ struct hd_mr {
 	struct iovec iov[];
 };
 
+/* hd_mr_posted: the newest receive that leads to it is this one, by its number: rq/regions.c. */
+static inline void hd_mr_posted(struct hd_mr *mr, uint64_t seq)
+{
+	mr->posted_seq = seq;
+}
+
 /*
  * hd_mr_inspect: how it stands with a region or a window, for tests and for who wants to show it. It changes nothing.
  */

@@ -66,7 +66,7 @@ struct hd_ep {
 	uint32_t src; /* whom its messages name as their source: itself, or the endpoint whose name it shares */
 	uint16_t gen;
 	uint16_t slot;	/* of its place: name's */
-	uint32_t watch; /* enum hd_watch_bit: each is set by whose member it names */
+	uint32_t watch; /* enum hd_watch_bit: hd_ep_watch_more: each is set by whose member it names */
 	struct hd_ep_cntrs cntrs;
 	uint32_t policy; /* qp takes HD_EP_DROP out */
 	uint32_t pd;	 /* hd_ep_attr */
@@ -117,6 +117,61 @@ struct hd_ep {
 static_assert(offsetof(struct hd_ep, cntrs.read) == 64, "what a message looks at takes more than a line");
 static_assert(offsetof(struct hd_ep, qp) < 128, "what a send looks at takes more than two lines");
 static_assert(sizeof(struct hd_ep) <= 336, "an idle endpoint takes more memory");
+
+/*
+ * What several rooms say of an endpoint they say here, so that one place writes it.
+ *
+ * hd_ep_watch_more: these bits of enum hd_watch_bit, too. hd_ep_set_receiving: messages for it take receives of rq, complete in cq, and
+ * reach memory of this domain: as ep opens it, and while an XRC target receives for another queue. hd_ep_set_poster: who posts its
+ * operations. hd_ep_set_policy: as ep opens it, and what qp makes of it. hd_ep_set_to: the other end of a connection, or
+ * hd_links.nobody. hd_ep_set_owner: whom its events are for, of ep and of a service. hd_ep_set_rx_end: of cm and of qp.
+ * hd_ep_set_lossy: peers that reach its memory know that it is of an unreliable queue pair.
+ */
+static inline void hd_ep_watch_more(struct hd_ep *ep, uint32_t bits)
+{
+	ep->watch |= bits;
+}
+static inline void hd_ep_set_receiving(struct hd_ep *ep, struct hd_rq *rq, struct hd_cq *cq, uint32_t pd)
+{
+	ep->rq = rq;
+	ep->rx_cq = cq;
+	ep->pd = pd;
+}
+static inline void hd_ep_set_poster(struct hd_ep *ep, const struct hd_poster *poster)
+{
+	ep->poster = poster;
+}
+static inline void hd_ep_set_policy(struct hd_ep *ep, uint32_t policy)
+{
+	ep->policy = policy;
+}
+static inline void hd_ep_set_to(struct hd_ep *ep, struct hd_dest *to)
+{
+	ep->to = to;
+}
+static inline void hd_ep_set_owner(struct hd_ep *ep, struct hd_evq *evq, void *owner)
+{
+	ep->evq = evq;
+	ep->owner = owner;
+}
+static inline void hd_ep_set_rx_end(struct hd_ep *ep, uint8_t end)
+{
+	ep->rx_end = end;
+}
+static inline void hd_ep_set_lossy(struct hd_ep *ep)
+{
+	ep->page_from |= HD_PAGE_LOSSY;
+}
+
+/* hd_txq_take, hd_txq_give: one more operation is under way, or one less. */
+static inline void hd_txq_take(struct hd_txq *tx)
+{
+	tx->ops++;
+}
+static inline void hd_txq_give(struct hd_txq *tx)
+{
+	tx->ops--;
+}
 
 /* hd_names_init, hd_names_fini: of a new node; of one that goes, with the table. */
 void hd_names_init(struct hd_node *node);

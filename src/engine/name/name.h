@@ -29,6 +29,13 @@ int hd_page_open(struct hd_node *node);
 void hd_page_close(struct hd_node *node);
 struct hd_page_link *hd_page_row_get(struct hd_node *node);
 void hd_page_row_put(struct hd_node *node, struct hd_page_link *row);
+
+/* hd_page_row_live: the row says of its link that it is one of a peer, or of nobody any more. */
+static inline void hd_page_row_live(struct hd_page_link *row, bool live)
+{
+	/* release: whoever sees the row live sees it whole */
+	atomic_store_explicit(&row->state, live, memory_order_release);
+}
 void hd_page_ep_show(struct hd_node *node, uint32_t index, const struct hd_page_ep *what);
 int hd_page_mr_take(struct hd_node *node, uint64_t key);
 void hd_page_mr_put(struct hd_node *node, int place);

@@ -20,7 +20,7 @@ static void receives_forked(struct hd_node *node)
 {
 	for (uint32_t i = 0; i < hd_names(node)->ep_count; i++)
 		if (hd_names(node)->eps[i])
-			hd_names(node)->eps[i]->rx_cq->r.overflowed = true;
+			hd_cq_forked(hd_names(node)->eps[i]->rx_cq);
 }
 
 static void ports_forked(struct hd_node *node)

@@ -58,8 +58,8 @@ static int window_post(struct hd_ep *ep, const struct hd_op_kind *kind, const st
 		return -EAGAIN;
 	}
 	*b = (struct bind_work){ .what = *what };
-	op->extra = b;
-	op->kind = kind;
+	hd_op_set_extra(op, b);
+	hd_op_set_kind(op, kind);
 	return hd_sq_post(op);
 }
 

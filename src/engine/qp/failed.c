@@ -28,7 +28,7 @@ int hd_send_failed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_faile
 	op = hd_op_make(ep, dest, &a);
 	if (!op)
 		return -EAGAIN;
-	op->kind = &hd_failed_kind;
-	op->t.status = args->status;
+	hd_op_set_kind(op, &hd_failed_kind);
+	hd_transfer_set_status(&op->t, args->status);
 	return hd_op_post(op);
 }

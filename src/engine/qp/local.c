@@ -98,7 +98,7 @@ static void regions_move(struct hd_transfer *t, const struct leaving *l)
 	for (int i = 0; i < t->region_count; i++) {
 		if (t->regions[i] != l->from)
 			continue;
-		t->regions[i] = l->to;
+		hd_transfer_set_region(t, i, l->to);
 		l->from->ops--;
 		if (l->to)
 			l->to->ops++;

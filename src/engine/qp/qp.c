@@ -149,7 +149,7 @@ static void qp_flush(struct hd_qp *p)
 	if (p->life.state == HD_QP_ERR)
 		return;
 	hd_qp_step(p, HD_QP_STEP_FLUSH);
-	ep->rx_end = HD_RX_FLUSHED;
+	hd_ep_set_rx_end(ep, HD_RX_FLUSHED);
 	hd_ep_show(ep);
 	hd_resp_ack(p);
 	hd_respq_over(p, false);
@@ -415,7 +415,7 @@ void hd_ep_allow(struct hd_ep *ep, uint32_t policy)
 				HD_EP_REMOTE_FLUSH;
 
 	hd_assert_locked(ep->node);
-	ep->policy = (ep->policy & ~rights) | (policy & rights);
+	hd_ep_set_policy(ep, (ep->policy & ~rights) | (policy & rights));
 	hd_ep_show(ep);
 }
 
@@ -464,7 +464,7 @@ static int ud_open(struct hd_qp *p)
 {
 	int rc = sq_make(p, p->ep->own_tx.max);
 
-	p->ep->poster = &hd_ud_poster;
+	hd_ep_set_poster(p->ep, &hd_ud_poster);
 	life_begin(p);
 	return rc;
 }
@@ -482,7 +482,7 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 		return -ENOMEM;
 	ep->qp = p;
 	hd_qps(ep->node)->pairs++;
-	ep->watch |= HD_WATCH_PAIRED;
+	hd_ep_watch_more(ep, HD_WATCH_PAIRED);
 	p->ep = ep;
 	p->deferred.fn = qp_run;
 	p->respq.rnr_wait.posted = hd_respq_posted;
@@ -499,15 +499,14 @@ int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 		return rc;
 	if (!(ep->policy & HD_EP_PAIRED))
 		return ep->policy & HD_EP_DROP ? ud_open(p) : 0;
-	ep->poster = &hd_qp_poster;
+	hd_ep_set_poster(ep, &hd_qp_poster);
 	p->attr.lossy = ep->policy & HD_EP_DROP;
 	if (p->attr.lossy)
-		ep->page_from |= HD_PAGE_LOSSY;
+		hd_ep_set_lossy(ep);
 	p->attr.wire_queue = ep->policy & HD_EP_XRC ? HD_PKT_F_TAGGED : 0;
 	p->attr.wire_flags = (p->attr.lossy ? 0 : HD_PKT_F_ACK) | HD_PKT_F_SSN | p->attr.wire_queue;
 	p->attr.plain = !p->attr.wire_queue && !p->attr.head_len;
-	ep->policy &= ~(uint32_t)HD_EP_DROP;
-	ep->policy |= HD_EP_IMM_RECV;
+	hd_ep_set_policy(ep, (ep->policy & ~(uint32_t)HD_EP_DROP) | HD_EP_IMM_RECV);
 	rc = sq_make(p, ep->own_tx.max);
 	life_begin(p);
 	return rc ? rc : hd_sq_ring(p);
@@ -548,7 +547,7 @@ void hd_qp_begin_life(struct hd_qp *p)
 	hd_qp_step(p, HD_QP_STEP_RESET);
 	hd_qp_check_over(p);
 	life_begin(p);
-	ep->rx_end = HD_RX_OPEN;
+	hd_ep_set_rx_end(ep, HD_RX_OPEN);
 	hd_ep_show(ep);
 	hd_respq_resume(p); /* which checks it */
 }

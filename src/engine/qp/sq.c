@@ -124,7 +124,7 @@ static int start_message(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 	}
 	rc = message_out(p, seq, op->iov, op->t.count, hd_qp_imm_of(&op->head), op->flags, op->t.len);
 	if (!rc) {
-		op->flags |= HD_SEND_SILENT;
+		hd_op_set_flags(op, op->flags | HD_SEND_SILENT);
 		hd_op_free(op);
 	}
 	return hd_op_not_now(op, rc);
@@ -180,7 +180,7 @@ static int start_other(struct hd_qp *p, uint32_t seq, struct hd_op *op)
 	if ((hd_op_is_write(op) || hd_op_is_read(op)) && waits_for_direct(p, op))
 		return -EBUSY;
 	/* the target has to know how much was written where it is told of it */
-	op->by_packet = p->life.sq.ordered > 0 || op->flags & HD_SEND_IMM;
+	hd_op_set_by_packet(op, p->life.sq.ordered > 0 || op->flags & HD_SEND_IMM);
 	op->beside = hd_op_is_write(op) && !(op->flags & HD_SEND_IMM) && follows_write(p, seq);
 	return op->kind->start(op);
 }
@@ -233,7 +233,7 @@ static int start_here(struct hd_qp *p, struct hd_wqe *s)
 		return -EBUSY;
 	}
 	p->life.sq.next++;
-	op->flags |= HD_SEND_SILENT;
+	hd_op_set_flags(op, op->flags | HD_SEND_SILENT);
 	hd_op_free(op);
 	hd_wqe_end(p, s, 0);
 	s->status = rc;
@@ -402,17 +402,14 @@ int hd_sq_post(struct hd_op *op)
 		hd_sq_flush(p, &what);
 		return 0;
 	}
-	op->dest->refs--; /* hd_links.nobody, which stays */
-	op->dest = p->life.dest;
-	op->dest->refs++;
-	op->state = HD_OP_QUEUED;
+	hd_op_queue(op, p->life.dest);
 	op->wqe = op->t.seq = p->life.sq.tail;
 	op->t.in_order = hd_op_is_write(op);
 	op->head = hd_qp_head(op->imm, p->life.sq.epoch, 0);
-	op->flags = (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_WQE |
-		    p->attr.wire_queue;
+	hd_op_set_flags(op, (op->flags & ~(uint32_t)(HD_SEND_DELIVERED | HD_SEND_GATED)) | HD_SEND_WQE |
+				    p->attr.wire_queue);
 	if (!op->kind && !p->attr.lossy)
-		op->flags |= HD_SEND_ACKED;
+		hd_op_set_flags(op, op->flags | HD_SEND_ACKED);
 	if (p->regions && op->t.count)
 		hd_op_hold_regions(op, p->regions);
 	s = hd_sq_append(p, &what);
@@ -432,10 +429,10 @@ static void fail_waiting(struct hd_op *op, enum hd_status status)
 {
 	if (op->kind && op->kind->free)
 		op->kind->free(op);
-	op->kind = &hd_failed_kind;
-	op->t.status = status;
-	op->extra = NULL;
-	op->flags &= ~(uint32_t)HD_SEND_INJECT;
+	hd_op_set_kind(op, &hd_failed_kind);
+	hd_transfer_set_status(&op->t, status);
+	hd_op_set_extra(op, NULL);
+	hd_op_set_flags(op, op->flags & ~(uint32_t)HD_SEND_INJECT);
 	hd_transfer_release(&op->t);
 	hd_qp_kick(op->t.ep->qp);
 }

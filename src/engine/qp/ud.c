@@ -126,7 +126,7 @@ static void ud_followed(struct hd_follow *follow, int err)
 		hd_sq_stall(w->qp, dest->peer);
 		return;
 	}
-	dest->refs++;
+	hd_dest_ref(dest);
 	ud_lose(w->qp, dest);
 	hd_dest_unref(dest);
 }
@@ -155,7 +155,7 @@ static int ud_wait(struct hd_qp *p, struct hd_dest *dest, const struct hd_send_a
 		hd_bytes_put(&hd_rqs(p->ep->node)->bytes, w, sizeof(*w) + len);
 		return ud_gone(p->ep, a);
 	}
-	dest->refs++;
+	hd_dest_ref(dest);
 	hd_dest_follower(dest, &w->follow);
 	what.waiting = w;
 	what.cqe_flags = hd_sent_flags(a->flags);

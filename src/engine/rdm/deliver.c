@@ -35,8 +35,7 @@ struct hd_msg *hd_dgram_keep(struct hd_ep *ep, struct hd_peer *peer, const struc
 
 	if (!m)
 		return NULL;
-	m->early = true;
-	ep->rq->early += (uint32_t)len + HD_EARLY_MORE;
+	hd_msg_mark_early(m, (uint32_t)len);
 	return m;
 }
 

@@ -78,8 +78,8 @@ static void overdue(struct hd_timer *timer)
 	struct hd_op_list all = TAILQ_HEAD_INITIALIZER(all);
 	struct hd_op *op;
 
-	dest->is_overdue = true;
-	dest->refs++;
+	hd_dest_mark_overdue(dest);
+	hd_dest_ref(dest);
 	TAILQ_CONCAT(&all, &dest->waiting, at_dest);
 	while ((op = TAILQ_FIRST(&all))) {
 		const struct hd_send_args a = args_of(op);
@@ -90,9 +90,9 @@ static void overdue(struct hd_timer *timer)
 			continue;
 		}
 		TAILQ_REMOVE(&op->t.ep->transfers, &op->t, of_ep);
-		op->t.ep->tx->ops--; /* it gives its place to the copy */
+		hd_txq_give(op->t.ep->tx); /* it gives its place to the copy */
 		keep_untold(op->t.ep, dest, &a);
-		op->t.ep->tx->ops++;
+		hd_txq_take(op->t.ep->tx);
 		hd_op_done(op, 0);
 	}
 	hd_dest_unref(dest);

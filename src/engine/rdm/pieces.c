@@ -64,7 +64,7 @@ static int begin_posted(struct hd_link *link, struct hd_stream *s, struct hd_ep 
 {
 	struct iovec part;
 
-	s->kind = &into_posted;
+	hd_stream_set_kind(s, &into_posted);
 	hd_stream_for(s, ep);
 	hd_received_of(&s->posted.received, &s->pkt, src, s->len);
 	if (r->flags & HD_RECV_MULTI) {
@@ -111,7 +111,7 @@ static void waiting_broken(struct hd_link *link, struct hd_stream *s, enum hd_st
 /* Whoever frees the message answers and gives its credit back. */
 static void waiting_forget(struct hd_link *link, struct hd_stream *s)
 {
-	s->units = 0;
+	hd_stream_set_units(s, 0);
 	s->pkt.flags = 0;
 	if (s->msg->waiter)
 		hd_msg_forget(s->msg);
@@ -126,8 +126,9 @@ static int begin_waiting(struct hd_link *link, struct hd_stream *s, struct hd_ms
 {
 	if (!msg)
 		return hd_link_broken(link, "no memory for a message that comes in pieces, and has to wait");
-	s->kind = &into_waiting;
-	s->to = s->msg = msg;
+	hd_stream_set_kind(s, &into_waiting);
+	s->msg = msg;
+	hd_stream_set_to(s, msg);
 	hd_stream_for(s, msg->ep);
 	hd_sink_iovs(&link->sink, &(struct iovec){ msg->data, s->len }, 1, 0, s->len);
 	return 0;

@@ -285,7 +285,7 @@ int hd_recv_one(struct hd_ep *ep, struct iovec iov, struct hd_mr *region, void *
 		return -ENOMEM;
 	hd_recv_fill(r, ep, iov, region, ctx, HD_RECV_COMPLETE);
 	hd_match_post(match, &r->m, 0, 0, HD_MATCH_ANY);
-	region->posted_seq = r->m.seq;
+	hd_mr_posted(region, r->m.seq);
 	return 0;
 }
 

@@ -71,7 +71,7 @@ static bool tries_in_vain(struct hd_dest *dest)
 	if (dest->state == HD_DEST_IDLE) {
 		if (dest->tried)
 			return false;
-		dest->tried = true;
+		hd_dest_mark_tried(dest);
 		if (hd_dest_connect(dest) < 0)
 			return false;
 	}

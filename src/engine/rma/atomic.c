@@ -60,7 +60,7 @@ static int pack(struct hd_op *op, const struct hd_atomic_args *a)
 {
 	size_t operands = hd_iov_len(a->iov, a->count),
 	       compares = hd_iov_len(a->compare_iov, a->compare_count);
-	size_t segs = (size_t)a->seg_count * sizeof(a->segs[0]);
+	size_t segs = (size_t)a->seg_count * sizeof(a->segs[0]), len;
 	struct hd_atomic head = { .how = (uint8_t)a->how,
 				  .op = (uint8_t)a->op,
 				  .type = (uint8_t)a->type,
@@ -71,8 +71,9 @@ static int pack(struct hd_op *op, const struct hd_atomic_args *a)
 	for (int i = 0; i < a->seg_count; i++)
 		bytes += a->segs[i].len;
 	head.count = (uint32_t)(bytes / hd_atomic_size(a->type));
-	op->t.len = sizeof(head) + segs + operands + compares;
-	op->copy = at = hd_bytes_get(&hd_rqs(op->t.ep->node)->bytes, op->t.len);
+	len = sizeof(head) + segs + operands + compares;
+	at = hd_bytes_get(&hd_rqs(op->t.ep->node)->bytes, len);
+	hd_op_set_copy(op, at, len);
 	if (!at)
 		return -ENOMEM;
 	memcpy(at, &head, sizeof(head));
@@ -109,8 +110,8 @@ int hd_atomic(struct hd_ep *ep, struct hd_dest *dest, const struct hd_atomic_arg
 	op = hd_op_make(ep, dest, &send);
 	if (!op)
 		return -EAGAIN;
-	op->kind = &kinds[a->how];
-	op->cntr = a->how == HD_ATOMIC_BASE ? ep->cntrs.write : ep->cntrs.read;
+	hd_op_set_kind(op, &kinds[a->how]);
+	hd_op_set_cntr(op, a->how == HD_ATOMIC_BASE ? ep->cntrs.write : ep->cntrs.read);
 	rc = pack(op, a);
 	if (hd_unlikely(rc < 0)) {
 		hd_op_free(op);

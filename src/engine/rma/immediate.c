@@ -96,7 +96,7 @@ static inline enum hd_direct_outcome immediate_now(const struct hd_ep *ep, const
 				.last = true };
 	n = link->ops->direct(link, &r);
 	if (hd_unlikely(n == -ESTALE))
-		s->access = 0;
+		hd_direct_seen_not(s);
 	return n == (int64_t)seg->len ? HD_DIRECT_DONE : HD_DIRECT_NOT;
 }
 

@@ -158,14 +158,12 @@ static void response_fill(struct hd_response *r, const struct hd_rma_request *q,
 	r->imm = q->a->pkt->imm;
 	r->done = q->done;
 	r->copy = NULL;
-	r->of_peer.list = NULL;
+	hd_of_peer_nobody(&r->of_peer);
 	r->iov = (struct iovec *)(void *)&r->held[f->regions];
 	memcpy(r->iov, f->iov, sizeof(f->iov[0]) * (size_t)f->pieces);
-	r->t.pending.peer = q->a->peer;
-	r->t.remote = q->a->pkt->op;
-	r->t.len = r->t.want = q->len;
-	r->t.iov = r->iov;
-	r->t.count = f->pieces;
+	hd_pending_to(&r->t.pending, q->a->peer);
+	hd_transfer_set_bytes(&r->t, r->iov, f->pieces, q->len);
+	hd_transfer_set_far(&r->t, q->a->pkt->op, q->len);
 }
 
 struct hd_response *hd_response_make(const struct hd_rma_request *q, const struct hd_rma_found *f,
@@ -200,7 +198,7 @@ int hd_response_copy(struct hd_response *r)
 	if (hd_iov_drain(r->iov, r->t.count, r->copy, r->t.len))
 		return -EFAULT;
 	r->iov[0] = (struct iovec){ r->copy, r->t.len };
-	r->t.count = 1;
+	hd_transfer_set_bytes(&r->t, r->iov, 1, r->t.len);
 	return 0;
 }
 

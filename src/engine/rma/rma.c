@@ -67,8 +67,7 @@ static int start_read(struct hd_op *op, struct hd_peer *peer)
 
 	if (rc < 0)
 		return rc;
-	op->t.want = op->t.len;
-	op->t.at = 0;
+	hd_transfer_want_all(&op->t);
 	hd_op_transfers(op, HD_TRANSFER_INTAKE);
 	if (op->t.len > HD_RMA_ORDERED)
 		hd_op_fences(op);
@@ -137,8 +136,7 @@ static void offer_fill(struct hd_op *op, struct hd_link *link, struct list *list
 {
 	size_t more;
 
-	op->t.offer = (struct hd_offer){ .iov = op->iov, .count = op->t.count, .len = op->t.len };
-	more = link->ops->offer(link, &op->t.offer, list->offer);
+	more = hd_transfer_offer(&op->t, link, list->offer);
 	memmove((char *)list + *n, list->offer, more);
 	list->head.offer_len = (uint8_t)more;
 	*n += more;
@@ -165,7 +163,7 @@ static int start_long(struct hd_op *op, struct hd_peer *peer)
 		return rc;
 	}
 	hd_traffic_out(&peer->traffic, 0);
-	op->t.offered = list.head.offer_len > 0;
+	hd_transfer_set_offered(&op->t, list.head.offer_len > 0);
 	hd_op_transfers(op, HD_TRANSFER_OFFERED);
 	hd_op_fences(op);
 	return 0;
@@ -237,14 +235,12 @@ int hd_rma_later(struct hd_ep *ep, struct hd_dest *dest, const struct hd_rma_arg
 			hd_bytes_put(&hd_rqs(ep->node)->bytes, run, run_size(args->seg_count));
 		return -EAGAIN;
 	}
-	run->count = args->seg_count;
-	run->done = 0;
-	memcpy(run->seg, args->segs, sizeof(run->seg[0]) * (size_t)args->seg_count);
-	op->extra = run;
-	op->kind = &rma_kinds[args->op];
-	op->cntr = reads ? ep->cntrs.read : ep->cntrs.write;
+	hd_rma_run_fill(run, args->segs, args->seg_count);
+	hd_op_set_extra(op, run);
+	hd_op_set_kind(op, &rma_kinds[args->op]);
+	hd_op_set_cntr(op, reads ? ep->cntrs.read : ep->cntrs.write);
 	op->t.reads = reads;
-	op->by_packet = by_packet;
+	hd_op_set_by_packet(op, by_packet);
 	return hd_op_post(op);
 }
 

@@ -201,7 +201,7 @@ static int serve_now(const struct hd_rma_request *r, const struct hd_rma_found *
 	else
 		rc = hd_link_send(link, &pkt, gathered, r->len);
 	if (rc >= 0)
-		link->peer->traffic.bytes_out += r->len;
+		hd_traffic_more_out(&link->peer->traffic, r->len);
 	return rc;
 }
 
@@ -221,7 +221,7 @@ static int serve_later(const struct hd_rma_request *r, const struct hd_rma_found
 		hd_response_free(read);
 		return rc == -EFAULT ? HD_S_ACCESS : HD_S_NO_MEMORY;
 	}
-	read->t.unanswered = true;
+	hd_transfer_set_unanswered(&read->t);
 	hd_frames_begin(&read->t, r->a->peer);
 	return 0;
 }

@@ -155,6 +155,13 @@ void hd_rqs_forgo(struct hd_share *share);
  * hd_msg_answer: to its sender, if that is still there. hd_msg_discard: it is not wanted; its sender is told, where it waits for an answer.
  */
 #define HD_EARLY_MORE 768u /* what a datagram takes in a socket beside its bytes: hd_rq.early */
+
+/* hd_msg_mark_early: it is a datagram of so many bytes, which is counted in hd_rq.early until it goes. */
+static inline void hd_msg_mark_early(struct hd_msg *m, uint32_t len)
+{
+	m->early = true;
+	m->ep->rq->early += len + HD_EARLY_MORE;
+}
 void hd_msg_free(struct hd_msg *m);
 void hd_msg_orphan(struct hd_msg *m);
 void hd_msg_taken(struct hd_msg *m);

@@ -20,7 +20,7 @@ static void region_posted(struct hd_mr *mr, struct hd_rq *rq, uint64_t seq)
 		if (mr->posted_to)
 			LIST_INSERT_HEAD(&rq->regions, mr, posted_entry);
 	}
-	mr->posted_seq = seq;
+	hd_mr_posted(mr, seq);
 }
 
 void hd_rq_note_regions(struct hd_rq *rq, struct hd_recv *r)

@@ -518,7 +518,7 @@ bool hd_direct_find(struct hd_direct_seen *s, const struct hd_ep *ep, const stru
 	struct place p;
 	struct want w;
 
-	s->access = 0;
+	hd_direct_seen_not(s);
 	if (!want_make(&w, ep, dest, access == HD_PAGE_MR_READ) || !direct_find_place(&w, seg, 0, &p) ||
 	    p.len != seg->len)
 		return false;

@@ -18,6 +18,12 @@ struct hd_rma_run {
 	struct hd_rma_seg seg[];
 };
 
+static inline void hd_rma_run_fill(struct hd_rma_run *run, const struct hd_rma_seg *segs, int count)
+{
+	run->count = count;
+	run->done = 0;
+	memcpy(run->seg, segs, sizeof(run->seg[0]) * (size_t)count);
+}
 static inline const struct hd_rma_run *hd_op_rma(const struct hd_op *op)
 {
 	return op->extra;
@@ -29,7 +35,7 @@ static inline const struct hd_rma_run *hd_op_rma(const struct hd_op *op)
 	(1u << 20) /* bytes of a slice while others may wait; HD_DIRECT_SLICE where nobody does */
 
 /*
- * What immediate.c, which does in one call what can be, tells hd_rma. hd_direct_find: look up a piece of a region that is in one segment of it, and
+ * What immediate.c, which does in one call what can be, tells hd_rma. hd_direct_seen_not: it is known no longer. hd_direct_find: look up a piece of a region that is in one segment of it, and
  * keep it in *s; false: it is not there, or not to be reached like that. hd_direct_seen_of: where that is kept. hd_direct_most: bytes that
  * one call may copy.
  */
@@ -38,6 +44,10 @@ enum hd_direct_outcome {
 	HD_DIRECT_NOT, /* nothing has been done, or some of it that may be done once more, and it has to become an operation */
 	HD_DIRECT_PACKET, /* the same, and going by packet is the better way for it now */
 };
+static inline void hd_direct_seen_not(struct hd_direct_seen *s)
+{
+	s->access = 0;
+}
 bool hd_direct_find(struct hd_direct_seen *s, const struct hd_ep *ep, const struct hd_dest *dest,
 		    const struct hd_rma_seg *seg, uint32_t access);
 uint64_t hd_direct_most(const struct hd_ep *ep, const struct hd_peer *peer);

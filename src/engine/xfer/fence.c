@@ -126,7 +126,7 @@ static struct hd_dest *fence_fail_at(struct hd_dest *dest, enum hd_status status
 	struct hd_dest *next;
 	struct hd_op *op;
 
-	dest->refs++;
+	hd_dest_ref(dest);
 	while ((op = TAILQ_FIRST(&dest->fenced))) {
 		fence_leave(op);
 		hd_op_done(op, status);

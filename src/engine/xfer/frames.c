@@ -75,7 +75,7 @@ static int frame_push(struct hd_peer *peer, struct hd_transfer *t)
 		t->puts--;
 	if (rc < 0)
 		return rc;
-	peer->traffic.bytes_out += n;
+	hd_traffic_more_out(&peer->traffic, n);
 	t->at += n;
 	return 0;
 }

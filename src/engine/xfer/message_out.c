@@ -48,8 +48,7 @@ static int start_rendezvous(struct hd_op *op, struct hd_peer *peer)
 	if (!hd_credit_enough(peer, HD_UNITS_RTS))
 		return -EAGAIN;
 	hd_op_header(op, HD_PKT_RTS, &pkt);
-	op->t.offer = (struct hd_offer){ .iov = op->iov, .count = op->t.count, .len = op->t.len };
-	n = link->ops->offer(link, &op->t.offer, rts.offer);
+	n = hd_transfer_offer(&op->t, link, rts.offer);
 	rc = hd_peer_post(peer, &pkt, &rts, offsetof(struct hd_rts, offer) + n, HD_UNITS_RTS);
 	if (rc < 0) {
 		if (n)

@@ -100,8 +100,8 @@ struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd
 		hd_pool_put(&hd_xfers(ep->node)->ops, op);
 		return NULL;
 	}
-	dest->refs++;
-	ep->tx->ops++;
+	hd_dest_ref(dest);
+	hd_txq_take(ep->tx);
 	return op;
 }
 
@@ -117,7 +117,7 @@ void hd_op_free(struct hd_op *op)
 		op->kind->free(op);
 	hd_transfer_fini(&op->t);
 	if (!op->seat || !hd_seat_leave(op))
-		ep->tx->ops--;
+		hd_txq_give(ep->tx);
 	hd_dest_unref(op->dest);
 	hd_pool_put(&hd_xfers(ep->node)->ops, op);
 }

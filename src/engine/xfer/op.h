@@ -125,6 +125,46 @@ struct hd_poster {
  */
 struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
 
+/*
+ * What the room says that makes one. hd_op_set_kind, hd_op_set_extra, hd_op_set_cntr, hd_op_set_by_packet, hd_op_set_flags, hd_op_set_tag: see its members.
+ * hd_op_set_copy: it has these bytes, from hd_rqs.bytes, for what it has to say. hd_op_queue: it is in a send queue, for this
+ * destination; its own was nobody.
+ */
+static inline void hd_op_set_kind(struct hd_op *op, const struct hd_op_kind *kind)
+{
+	op->kind = kind;
+}
+static inline void hd_op_set_extra(struct hd_op *op, void *extra)
+{
+	op->extra = extra;
+}
+static inline void hd_op_set_cntr(struct hd_op *op, struct hd_cntr *cntr)
+{
+	op->cntr = cntr;
+}
+static inline void hd_op_set_by_packet(struct hd_op *op, bool by_packet)
+{
+	op->by_packet = by_packet;
+}
+static inline void hd_op_set_flags(struct hd_op *op, uint32_t flags)
+{
+	op->flags = flags;
+}
+static inline void hd_op_set_tag(struct hd_op *op, uint64_t tag)
+{
+	op->tag = tag;
+}
+static inline void hd_op_set_copy(struct hd_op *op, void *copy, uint64_t len)
+{
+	op->t.len = len;
+	op->copy = copy;
+}
+static inline void hd_op_queue(struct hd_op *op, struct hd_dest *dest)
+{
+	op->dest = hd_dest_ref_instead(op->dest, dest);
+	op->state = HD_OP_QUEUED;
+}
+
 /* hd_send_finish: a send of len bytes has gone as far as it has to. */
 void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len);
 

@@ -63,7 +63,7 @@ bool hd_seat_take(struct hd_op *op)
 	if (!s)
 		return false;
 	*s = (struct hd_seat){ .ep = op->t.ep, .dest = op->dest, .op = op };
-	op->dest->refs++;
+	hd_dest_ref(op->dest);
 	op->seat = s;
 	hd_lane_join(&op->t.ep->order->seats, &s->place);
 	return true;

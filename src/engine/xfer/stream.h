@@ -51,6 +51,20 @@ struct hd_stream {
 	};
 };
 
+/* What who begins it says of it: see its members. */
+static inline void hd_stream_set_kind(struct hd_stream *s, const struct hd_stream_kind *kind)
+{
+	s->kind = kind;
+}
+static inline void hd_stream_set_to(struct hd_stream *s, const void *to)
+{
+	s->to = to;
+}
+static inline void hd_stream_set_units(struct hd_stream *s, uint32_t units)
+{
+	s->units = units;
+}
+
 /* hd_stream_begin: a packet of len bytes comes in, which nobody has taken yet. NULL without memory. */
 struct hd_stream *hd_stream_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len);
 

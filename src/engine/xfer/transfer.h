@@ -108,6 +108,51 @@ static inline struct hd_transfer *hd_transfer_of(struct hd_pending *pending)
 	return hd_container(pending, struct hd_transfer, pending);
 }
 
+/*
+ * What its owner says of it, before it begins where nothing else is said. hd_transfer_set_bytes: these segments, which stay the owner's, have or take the
+ * bytes that there are. hd_transfer_set_far: the other end's number for it, and how many of them travel; hd_transfer_want_all: all, from the first on.
+ * hd_transfer_set_unanswered, hd_transfer_set_status: see its members. hd_transfer_offer: the link makes it fetchable, as hd_link_ops.offer;
+ * hd_transfer_set_offered: and the other end is told so. hd_transfer_set_region: of one of its segments, at any time.
+ */
+static inline void hd_transfer_set_bytes(struct hd_transfer *t, const struct iovec *iov, int count,
+					 uint64_t len)
+{
+	t->len = len;
+	t->iov = iov;
+	t->count = count;
+}
+static inline void hd_transfer_set_far(struct hd_transfer *t, uint32_t remote, uint64_t want)
+{
+	t->remote = remote;
+	t->want = want;
+}
+static inline void hd_transfer_want_all(struct hd_transfer *t)
+{
+	t->want = t->len;
+	t->at = 0;
+}
+static inline void hd_transfer_set_unanswered(struct hd_transfer *t)
+{
+	t->unanswered = true;
+}
+static inline void hd_transfer_set_status(struct hd_transfer *t, enum hd_status status)
+{
+	t->status = status;
+}
+static inline size_t hd_transfer_offer(struct hd_transfer *t, struct hd_link *link, void *blob)
+{
+	t->offer = (struct hd_offer){ .iov = t->iov, .count = t->count, .len = t->len };
+	return link->ops->offer(link, &t->offer, blob);
+}
+static inline void hd_transfer_set_offered(struct hd_transfer *t, bool offered)
+{
+	t->offered = offered;
+}
+static inline void hd_transfer_set_region(struct hd_transfer *t, int i, struct hd_mr *mr)
+{
+	t->regions[i] = mr;
+}
+
 /* hd_transfer_at: the one that has this place in its owner's lane. */
 static inline struct hd_transfer *hd_transfer_at(struct hd_lane_place *place)
 {

@@ -81,10 +81,8 @@ static enum hd_status transfer_make(struct hd_proxied *c, const struct hd_transf
 	if (hd_transfer_init(&c->t, c->p->ep, owner) < 0)
 		return HD_S_NO_MEMORY;
 	c->iov = (struct iovec){ c->data, c->len };
-	c->t.remote = c->pkt.op;
-	c->t.len = c->t.want = c->len;
-	c->t.iov = &c->iov;
-	c->t.count = 1;
+	hd_transfer_set_bytes(&c->t, &c->iov, 1, c->len);
+	hd_transfer_set_far(&c->t, c->pkt.op, c->len);
 	c->moves = true;
 	return 0;
 }
@@ -107,7 +105,7 @@ enum hd_status hd_proxied_send_back(struct hd_proxied *c)
 	if (status)
 		return status;
 	c->step = HD_PROXIED_BACK;
-	c->t.unanswered = true;
+	hd_transfer_set_unanswered(&c->t);
 	hd_frames_begin(&c->t, c->peer);
 	return 0;
 }

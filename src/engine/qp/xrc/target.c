@@ -43,9 +43,7 @@ bool hd_xrc_target_set(struct hd_qp *p, uint32_t number)
 	p->life.xrc.own_pd = ep->pd;
 	p->life.xrc.target = to;
 	LIST_INSERT_HEAD(&to->xrc_users, p, life.xrc.entry);
-	ep->rq = to->ep->rq;
-	ep->rx_cq = to->ep->rx_cq;
-	ep->pd = to->ep->pd;
+	hd_ep_set_receiving(ep, to->ep->rq, to->ep->rx_cq, to->ep->pd);
 	return true;
 }
 
@@ -71,9 +69,7 @@ void hd_xrc_target_home(struct hd_qp *p)
 	hd_rq_unwait(&p->respq.rnr_wait);
 	LIST_REMOVE(p, life.xrc.entry);
 	p->life.xrc.target = NULL;
-	ep->rq = p->life.xrc.own_rq;
-	ep->rx_cq = p->life.xrc.own_cq;
-	ep->pd = p->life.xrc.own_pd;
+	hd_ep_set_receiving(ep, p->life.xrc.own_rq, p->life.xrc.own_cq, p->life.xrc.own_pd);
 }
 
 /* hd_xrc_target_forget: it ends, or begins anew: of what it brought to queues of its targets, nothing waits there any more. */

@@ -61,7 +61,7 @@ struct hd_node_page {
 	 * owner under its node's lock; read by senders after they have published a message. The order between the two is made
 	 * by the sleeper: MEMBARRIER_CMD_GLOBAL_EXPEDITED after its store (see docs/locking.md).
 	 */
-	_Alignas(64) _Atomic uint32_t sleep_epoch;
+	_Alignas(64) _Atomic uint32_t sleep_seq;
 	/* Not 0: who sleeps is also to be woken for messages that have been accepted, hd_link_ops.accept. Stored as that is, before it. */
 	_Atomic uint32_t sleep_heeds;
 	/* A word for peers to try a direct copy on: they read `probe_word`'s value from our memory at `probe_addr`. */

@@ -661,7 +661,7 @@ void hd_timer_stop(struct hd_node *node, struct hd_timer *timer);
 const struct hd_node_id *hd_node_id(const struct hd_node *node);
 struct hd_node_page *hd_node_page(struct hd_node *node); /* our own page, writable */
 int hd_node_page_fd(struct hd_node *node);		 /* its memfd, sealed; -1: the kernel gives none */
-int hd_node_wake_fd(struct hd_node *node); /* eventfd: one write wakes the node when its sleep_epoch is odd */
+int hd_node_wake_fd(struct hd_node *node); /* eventfd: one write wakes the node when its sleep_seq is odd */
 
 /* hd_node_knows: false: no link or connect in progress refers to this node id (used to throw strangers out early). */
 bool hd_node_knows(struct hd_node *node, const struct hd_node_id *id);

@@ -240,18 +240,18 @@ int rig_poll(struct hd_node *node)
 	return handled + !TAILQ_EMPTY(&node->fallen);
 }
 
-static void epoch_step(struct hd_node *node)
+static void sleep_step(struct hd_node *node)
 {
-	uint32_t epoch = atomic_load_explicit(&node->page->sleep_epoch, memory_order_relaxed);
+	uint32_t seq = atomic_load_explicit(&node->page->sleep_seq, memory_order_relaxed);
 
-	atomic_store_explicit(&node->page->sleep_epoch, epoch + 1, memory_order_release);
+	atomic_store_explicit(&node->page->sleep_seq, seq + 1, memory_order_release);
 }
 
 bool rig_arm(struct hd_node *node)
 {
 	bool there = !TAILQ_EMPTY(&node->fallen);
 
-	epoch_step(node);
+	sleep_step(node);
 	for (int i = 0; i < node->port_count; i++)
 		there |= node->port[i]->transport->arm(node->port[i]) > 0;
 	node->armed = true;
@@ -274,7 +274,7 @@ void hd_node_gathers(struct hd_node *node, int links)
 void rig_disarm(struct hd_node *node)
 {
 	node->armed = false;
-	epoch_step(node);
+	sleep_step(node);
 	for (int i = 0; i < node->port_count; i++)
 		node->port[i]->transport->disarm(node->port[i]);
 }

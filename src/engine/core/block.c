@@ -162,13 +162,13 @@ static int block_ready(struct pollfd *fds, unsigned long count)
 }
 
 /* With the lock: one turn of progress, and a sleep where it brings nothing. Above 0: *n are ready, or time is up; 0: again. */
-static int block_turn(struct hd_node *node, struct hd_block *how, uint64_t due, uint64_t *epoch, int *n)
+static int block_turn(struct hd_node *node, struct hd_block *how, uint64_t due, uint64_t *turns, int *n)
 {
 	bool moved;
 
-	how->beside = hd_core(node)->epoch != *epoch;
+	how->beside = hd_core(node)->program_turns != *turns;
 	moved = hd_block_turn(node, how->beside) > 0;
-	*epoch = hd_core(node)->epoch;
+	*turns = hd_core(node)->program_turns;
 	hd_node_unlock(node);
 	*n = block_ready(how->on.fds, how->on.count);
 	hd_node_lock(node);
@@ -182,14 +182,14 @@ int hd_node_sleep(struct hd_node *node, struct pollfd *fds, unsigned long count,
 		  bool any_signal)
 {
 	struct hd_block how = { .on = { .fds = fds, .count = count, .any_signal = any_signal } };
-	uint64_t due = hd_deadline_ns(timeout_ms), epoch;
+	uint64_t due = hd_deadline_ns(timeout_ms), turns;
 	int rc = 0, n = 0;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &how.on.cancel);
 	hd_node_lock(node);
-	epoch = hd_core(node)->epoch;
+	turns = hd_core(node)->program_turns;
 	while (!rc)
-		rc = hd_core(node)->gate.dead ? -ENOTRECOVERABLE : block_turn(node, &how, due, &epoch, &n);
+		rc = hd_core(node)->gate.dead ? -ENOTRECOVERABLE : block_turn(node, &how, due, &turns, &n);
 	hd_node_unlock(node);
 	pthread_setcancelstate(how.on.cancel, NULL);
 	return rc < 0 ? rc : n;

@@ -22,10 +22,10 @@
 #define HD_NO_SUCH_KEY "the endpoint has no authorization key that its destination has"
 int hd_refuse(int err, const char *why) __attribute__((cold));
 
-/* hd_node_epoch: see there. Without the lock as well. */
-static inline uint64_t hd_node_epoch(const struct hd_node *node)
+/* hd_node_program_turns: see there. Without the lock as well. */
+static inline uint64_t hd_node_program_turns(const struct hd_node *node)
 {
-	return atomic_load_explicit(&hd_core(node)->epoch, memory_order_relaxed);
+	return atomic_load_explicit(&hd_core(node)->program_turns, memory_order_relaxed);
 }
 
 /* hd_assert_locked: the first statement of what needs the node's lock; checked in builds with assertions. */

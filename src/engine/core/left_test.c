@@ -193,11 +193,12 @@ static void who_leaves_it_to_another_does_not_poll(void **state)
 	hd_node_signal(node);
 	let_others_sleep(); /* it is awake, and waits for the lock */
 	turn(node);
-	before = hd_node_epoch(node);
+	before = hd_node_program_turns(node);
 	hd_node_unlock(node);
 	let_others_sleep();
 	until_it_sleeps(node);
-	assert_int_equal(hd_node_epoch(node) - before, 1); /* the one before it sleeps for all of the node */
+	assert_int_equal(hd_node_program_turns(node) - before,
+			 1); /* the one before it sleeps for all of the node */
 	hd_channel_post(l.channel, &l.item);
 	pthread_join(l.thread, NULL);
 	assert_int_equal(l.rc, 0);

@@ -59,13 +59,13 @@ static void send_one(void)
 /* While only a is polled. How many turns b's program has made meanwhile: those of b's own thread are none of them. */
 static uint64_t turns_until_there(void)
 {
-	uint64_t before = hd_node_epoch(pair.b.node), end = hd_now_ns() + PATIENCE;
+	uint64_t before = hd_node_program_turns(pair.b.node), end = hd_now_ns() + PATIENCE;
 
 	while (memcmp(in, said, sizeof(said)) != 0) {
 		side_poll(&pair.a);
 		assert_true(hd_now_ns() < end);
 	}
-	return hd_node_epoch(pair.b.node) - before;
+	return hd_node_program_turns(pair.b.node) - before;
 }
 
 static uint64_t turns_for_one(void)

@@ -278,7 +278,8 @@ int hd_turn(struct hd_node *node)
 int hd_node_poll(struct hd_node *node)
 {
 	hd_assert_locked(node);
-	atomic_store_explicit(&hd_core(node)->epoch, hd_node_epoch(node) + 1, memory_order_relaxed);
+	atomic_store_explicit(&hd_core(node)->program_turns, hd_node_program_turns(node) + 1,
+			      memory_order_relaxed);
 	if (hd_unlikely(hd_core(node)->worker.asks))
 		return hd_auto_poll(node);
 	return hd_turn(node);
@@ -286,14 +287,14 @@ int hd_node_poll(struct hd_node *node)
 
 /* ---- sleeping ------------------------------------------------------------------------------------------------------------------------ */
 
-static void epoch_step(struct hd_node *node, uint32_t by)
+static void sleep_step(struct hd_node *node, uint32_t by)
 {
 	/*
 	 * release: a peer that sees the node awake again sees all that it did before. That a peer's message is seen by us, or our
-	 * epoch by the peer, is the business of the transport's arm().
+	 * sleep by the peer, is the business of the transport's arm().
 	 */
-	atomic_store_explicit(&hd_core(node)->page->sleep_epoch,
-			      atomic_load_explicit(&hd_core(node)->page->sleep_epoch, memory_order_relaxed) +
+	atomic_store_explicit(&hd_core(node)->page->sleep_seq,
+			      atomic_load_explicit(&hd_core(node)->page->sleep_seq, memory_order_relaxed) +
 				      by,
 			      memory_order_release);
 }
@@ -336,7 +337,7 @@ int hd_sleep_arm(struct hd_node *node)
 		return 1;
 	hd_core(node)->turn_ops->look_arm(node);
 	if (hd_core(node)->arms++ == 0)
-		epoch_step(node, 1);
+		sleep_step(node, 1);
 	return anything_there(node);
 }
 
@@ -344,19 +345,19 @@ void hd_sleep_disarm(struct hd_node *node)
 {
 	if (hd_core(node)->gate.dead || --hd_core(node)->arms > 0)
 		return;
-	epoch_step(node, 1);
+	sleep_step(node, 1);
 	for (int i = 0; i < hd_core(node)->port_count; i++)
 		hd_core(node)->ports[i]->transport->disarm(hd_core(node)->ports[i]);
 }
 
 /*
  * The descriptor is drained while others sleep on it: those may not have noticed that it was readable, and a peer wakes but once
- * in an epoch. So begin a new one, and look at what was sent in the old one.
+ * in a sleep. So begin a new one, and look at what was sent in the old one.
  */
 static void stay_armed(struct hd_node *node)
 {
 	hd_core(node)->turn_ops->look_arm(node);
-	epoch_step(node, 2); /* odd as before */
+	sleep_step(node, 2); /* odd as before */
 	if (anything_there(node))
 		hd_node_signal(node);
 }

@@ -30,7 +30,7 @@ enum hd_thread_ask {
 /* Watching over a program that goes away without saying so: watchdog.c. */
 struct hd_watchdog {
 	bool handed;	  /* what arrives wakes the thread, */
-	uint64_t epoch;	  /* since this turn of the program's */
+	uint64_t turn;	  /* since this turn of the program's */
 	unsigned empty;	  /* turns in a row that brought the program nothing since */
 	unsigned credit;  /* how often it may still be in vain */
 	uint32_t written; /* hd_core.written as it was after the last turn */
@@ -90,10 +90,10 @@ struct hd_core {
 	uint32_t awaiting_count; /* for how many hd_turn_ops.look is to look */
 	uint32_t gathering; /* links with something that would be lost with this process: hd_node_gathers */
 	bool closing;
-	int arms;		   /* reasons to be woken by peers; sleep_epoch is odd while above 0 */
+	int arms;		   /* reasons to be woken by peers; sleep_seq is odd while above 0 */
 	struct hd_node_page *page; /* what others see of it; mapped by name */
 	/* turns of progress made by the program: written with the lock, by plain stores */
-	_Atomic uint64_t epoch;
+	_Atomic uint64_t program_turns;
 	/* the rest */
 	uint64_t meets_until; /* hd_ticks(): hd_node_meets */
 	int crowd;	      /* hd_node_crowd */

@@ -99,10 +99,10 @@ static bool auto_watch(struct hd_node *node)
 
 static bool has_moved(struct hd_node *node, uint64_t *seen)
 {
-	uint64_t epoch = hd_node_epoch(node);
-	bool moved = epoch != *seen;
+	uint64_t turns = hd_node_program_turns(node);
+	bool moved = turns != *seen;
 
-	*seen = epoch;
+	*seen = turns;
 	return moved;
 }
 
@@ -172,7 +172,7 @@ static void *auto_run(void *arg)
 	while (!hd_core(node)->worker.stop) {
 		if (hd_core(node)->worker.wanted) { /* what the program polls from here on is news again */
 			hd_core(node)->worker.wanted = false;
-			seen = hd_node_epoch(node);
+			seen = hd_node_program_turns(node);
 			idle = 0;
 		} else if (has_moved(node, &seen) || hd_core(node)->worker.sleepers) {
 			idle = 0;

@@ -31,7 +31,7 @@ static void watchdog_hand_over(struct hd_node *node, bool on)
 	if (g->handed == on)
 		return;
 	g->handed = on;
-	g->epoch = hd_node_epoch(node);
+	g->turn = hd_node_program_turns(node);
 	g->empty = 0;
 	for (int i = 0; i < hd_core(node)->active_count; i++)
 		if (hd_core(node)->active[i]->transport->watchdog)
@@ -150,7 +150,7 @@ int hd_watchdog_turn(struct hd_node *node)
 void hd_watchdog_serve(struct hd_node *node)
 {
 	struct hd_watchdog *g = &hd_core(node)->worker.watchdog;
-	bool away = g->handed && hd_node_epoch(node) - g->epoch < EMPTY;
+	bool away = g->handed && hd_node_program_turns(node) - g->turn < EMPTY;
 	bool found;
 
 	hd_node_hurry(node);

@@ -172,7 +172,7 @@ static void until_asleep(struct watched *w)
 {
 	const struct hd_node_page *page = hd_core(w->p.b.node)->page;
 
-	while (!(atomic_load(&page->sleep_epoch) & 1)) {
+	while (!(atomic_load(&page->sleep_seq) & 1)) {
 		assert_true(hd_now_ns() < w->end);
 		usleep(100);
 	}

@@ -46,7 +46,7 @@ static int data(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 	else
 		gone = hd_iov_fill_at(t->iov, t->count, pkt->tag, payload, len);
 	if (hd_unlikely(gone))
-		hd_transfer_spoil(t, HD_S_PROTECTION);
+		hd_transfer_fail(t, HD_S_PROTECTION);
 	else
 		hd_intake_arrived(t, len);
 	return 0;
@@ -233,7 +233,7 @@ static int gathered_void(struct hd_link *link, struct hd_stream *s)
 	if (s->pkt.kind == HD_PKT_DATA && hd_intake_find(link, &s->pkt, s->len, &t) < 0)
 		return hd_link_broken(link, "data where none was asked for");
 	if (t)
-		hd_transfer_spoil(t, HD_S_CANCELLED);
+		hd_transfer_fail(t, HD_S_CANCELLED);
 	if (s->units)
 		hd_credit_uncharge(link->peer, s->units);
 	return 0;

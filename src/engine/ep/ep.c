@@ -232,7 +232,7 @@ static void tell_gone(struct hd_ep *ep, struct hd_peer *peer)
 static void quiesce(struct hd_ep *ep, bool all)
 {
 	hd_streams_forget(ep);
-	hd_seats_drop(ep);
+	hd_send_lane_drop(ep);
 	hd_order_drop(ep);
 	hd_fence_abandon(ep);			 /* first: what ends now must not let it go */
 	if (all || !hd_buffered_is_deaf(ep->rq)) /* what waits until somebody is told stays */

@@ -23,7 +23,7 @@ void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, enum hd_status status
 struct hd_ep_view {
 	uint32_t outstanding; /* operations that count against its bound: begun, and not told of */
 	uint32_t fenced;      /* of these, those that wait behind a fence */
-	uint32_t seats;	      /* and those whose completions keep an order */
+	uint32_t send_places; /* and those whose completions keep an order */
 	uint32_t send_fences; /* long writes and reads under way that its messages must not overtake */
 	uint32_t rma_fences;  /* those that its one-sided operations must not overtake */
 	bool framing;	      /* one of those in order leaves, a frame each */

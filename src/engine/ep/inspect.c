@@ -16,7 +16,7 @@ struct hd_ep_view hd_ep_inspect(const struct hd_ep *ep)
 	const struct hd_op *op;
 
 	if (ep->order) {
-		view.seats = ep->order->seats.count;
+		view.send_places = ep->order->lane.count;
 		TAILQ_FOREACH(op, &ep->order->fenced, entry)
 			view.fenced++;
 	}

@@ -159,7 +159,7 @@ static bool may_block(const struct hd_channel *ch)
 
 struct wait {
 	uint64_t due;	/* 0: no end */
-	uint64_t epoch; /* of the node, as we left it the last time; somebody else polls when it has moved */
+	uint64_t turns; /* of the node, as we left it the last time; somebody else polls when it has moved */
 	struct hd_busy_polling looking;
 	struct pollfd fds[2];
 	struct hd_block nap;
@@ -169,13 +169,13 @@ struct wait {
 static int wait_once(struct hd_channel *ch, struct wait *w)
 {
 	struct hd_node *node = ch->node;
-	bool moved, beside = hd_node_epoch(node) != w->epoch;
+	bool moved, beside = hd_node_program_turns(node) != w->turns;
 	uint64_t now;
 
 	if (hd_core(node)->gate.dead)
 		return -ENOTRECOVERABLE;
 	moved = hd_block_turn(node, beside) > 0;
-	w->epoch = hd_node_epoch(node);
+	w->turns = hd_node_program_turns(node);
 	if (anything(ch))
 		return 0;
 	ch->watched = !may_block(ch);
@@ -207,7 +207,7 @@ int hd_channel_wait(struct hd_channel *ch, int timeout_ms, const atomic_bool *st
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &w.nap.on.cancel);
 	hd_node_lock(node);
-	w.epoch = hd_node_epoch(node);
+	w.turns = hd_node_program_turns(node);
 	if (anything(ch))
 		ch->watched = true;
 	while (!rc && !anything(ch))

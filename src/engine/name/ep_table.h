@@ -103,7 +103,7 @@ struct hd_ep {
 	/* xfer's */
 	TAILQ_HEAD(hd_ep_transfers, hd_transfer)
 	transfers;		    /* those under way, with any peer, and those that wait to be */
-	struct hd_ep_order *order;  /* NULL until something has to keep an order: xfer/seat.h */
+	struct hd_ep_order *order;  /* NULL until something has to keep an order: xfer/send_lane.h */
 	struct hd_transfer *framed; /* of those in order, the one whose frames leave */
 	/* qp's: posted when a write that waited for a receive has met one; NULL: nobody wants to know */
 	struct hd_deferred *owed;

@@ -15,7 +15,7 @@
 /* Which of so many are looked at now: those from the answer on. */
 static uint32_t check_from(const struct hd_node *node, uint32_t count)
 {
-	return count > CHECKED_EPS ? (uint32_t)(hd_node_epoch(node) % count) : 0;
+	return count > CHECKED_EPS ? (uint32_t)(hd_node_program_turns(node) % count) : 0;
 }
 
 static void eps_check(const struct hd_node *node)

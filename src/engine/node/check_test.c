@@ -222,34 +222,34 @@ static void disabled_is_held(struct scene *s)
 	LIST_INSERT_HEAD(&s->mr->holds, &hold, entry);
 }
 
-static struct hd_lane *seats(struct scene *s)
+static struct hd_lane *send_lane(struct scene *s)
 {
-	return &s->p.a.ep->order->seats;
+	return &s->p.a.ep->order->lane;
 }
 
 static void seat_is_miscounted(struct scene *s)
 {
-	seats(s)->count++;
+	send_lane(s)->count++;
 }
 
 static void seats_change_places(struct scene *s)
 {
-	TAILQ_FIRST(&seats(s)->places)->seq += 2;
+	TAILQ_FIRST(&send_lane(s)->places)->seq += 2;
 }
 
 static void first_is_not_told_of(struct scene *s)
 {
-	TAILQ_FIRST(&seats(s)->places)->done = true;
+	TAILQ_FIRST(&send_lane(s)->places)->done = true;
 }
 
 static void ended_is_under_way(struct scene *s)
 {
-	TAILQ_NEXT(TAILQ_FIRST(&seats(s)->places), entry)->done = false;
+	TAILQ_NEXT(TAILQ_FIRST(&send_lane(s)->places), entry)->done = false;
 }
 
 static void seat_is_without_operation(struct scene *s)
 {
-	s->p.a.ep->tx->ops = seats(s)->count - 1;
+	s->p.a.ep->tx->ops = send_lane(s)->count - 1;
 }
 
 static struct hd_op *fenced(struct scene *s)

@@ -66,21 +66,21 @@ static bool last_words_wait(struct hd_node *node, bool only_look)
 }
 
 /* Somebody else is in the middle of it; where there is no lock, he has polled since, and so goes on. */
-static bool node_is_in_use(struct hd_node *node, uint64_t epoch)
+static bool node_is_in_use(struct hd_node *node, uint64_t turns)
 {
 	return hd_core(node)->gate.locked ? hd_biased_is_taken(&hd_core(node)->gate.lock)
-					  : hd_node_epoch(node) != epoch;
+					  : hd_node_program_turns(node) != turns;
 }
 
 /* What has been said, and its sends reported to be good for, goes into the kernel's hands. */
 static void last_words_say(struct hd_node *node)
 {
-	const uint64_t due = hd_deadline_ns(LAST_WORDS_MS), epoch = hd_node_epoch(node);
+	const uint64_t due = hd_deadline_ns(LAST_WORDS_MS), turns = hd_node_program_turns(node);
 	bool wait = hd_core(node)->gate.locked || last_words_wait(node, true);
 	int in_use = 0;
 
 	while (wait && hd_now_ns() < due && in_use < IN_USE_LOOKS) {
-		if (node_is_in_use(node, epoch)) {
+		if (node_is_in_use(node, turns)) {
 			in_use++;
 		} else {
 			hd_node_lock(node);
@@ -95,7 +95,7 @@ static void last_words_say(struct hd_node *node)
 /* Where nobody is in the middle of it. */
 static void past_say(struct hd_node *node)
 {
-	if (!hd_log_on(HD_LOG_INFO) || node_is_in_use(node, hd_node_epoch(node)))
+	if (!hd_log_on(HD_LOG_INFO) || node_is_in_use(node, hd_node_program_turns(node)))
 		return;
 	hd_node_lock(node);
 	hd_past_say(node);

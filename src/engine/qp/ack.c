@@ -138,7 +138,7 @@ void hd_ack_leave(struct hd_qp *p)
 
 /* ---- looking --------------------------------------------------------------------------------------------------------------- */
 
-void hd_ack_carried(struct hd_qp *p, const struct hd_pkt *pkt)
+void hd_ack_piggybacked(struct hd_qp *p, const struct hd_pkt *pkt)
 {
 	struct hd_node *node = p->ep->node;
 

@@ -119,7 +119,7 @@ static void in_passing(void **state)
 		for (int old = 1; old >= 0; old--) {
 			pkt.gen = (uint16_t)(p.a.ep->gen - old);
 			hd_node_lock(p.a.node);
-			hd_ack_carried(pair_of(&p.a), &pkt);
+			hd_ack_piggybacked(pair_of(&p.a), &pkt);
 			hd_node_unlock(p.a.node);
 			if (old)
 				expect_nothing(&p.a);

@@ -112,7 +112,7 @@ static void local_leave(struct hd_transfer *t, const struct leaving *l)
 	if (local_stays(t, op, l))
 		regions_move(t, l);
 	else if (!op) /* a long message that is coming in: both ends fail */
-		hd_transfer_spoil(t, HD_S_PROTECTION);
+		hd_transfer_fail(t, HD_S_PROTECTION);
 	else if (!copied(op))
 		hd_sq_fail(op, l->from->fault->err);
 }

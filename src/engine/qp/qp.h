@@ -338,11 +338,11 @@ static inline void hd_ack_want(struct hd_qp *p)
 }
 
 /*
- * hd_ack_carried: the other end's message says in passing what it has accepted. hd_ack_look: at what its row says; true: there was
+ * hd_ack_piggybacked: the other end's message says in passing what it has accepted. hd_ack_look: at what its row says; true: there was
  * news. hd_acks_look: at all rows that somebody waits for, or some of them; how many had news. hd_acks_arm: the node is about to sleep:
  * its page says whether that is to be woken for them.
  */
-void hd_ack_carried(struct hd_qp *p, const struct hd_pkt *pkt);
+void hd_ack_piggybacked(struct hd_qp *p, const struct hd_pkt *pkt);
 bool hd_ack_look(struct hd_qp *p);
 int hd_acks_look(struct hd_node *node, bool all);
 void hd_acks_arm(struct hd_node *node);

@@ -336,7 +336,7 @@ static void take_message(struct hd_qp *p, const struct hd_arrival *a)
 		return;
 	}
 	if (pkt->flags & HD_PKT_F_MSN)
-		hd_ack_carried(p, pkt);
+		hd_ack_piggybacked(p, pkt);
 	plain.tag = 0;
 	plain.imm = imm_for(pkt);
 	plain.flags &= (uint8_t)~HD_PKT_F_QUEUE;
@@ -562,7 +562,7 @@ static inline bool take_usual(struct hd_qp *p, struct hd_peer *peer, const struc
 	    (pkt->flags & USUAL_FLAGS) != p->attr.wire_flags)
 		return false;
 	if (pkt->flags & HD_PKT_F_MSN) /* which completes in front of this one */
-		hd_ack_carried(p, pkt);
+		hd_ack_piggybacked(p, pkt);
 	r = (struct hd_recv *)hd_match_look_posted(&ep->rq->match[0], 0, 0, &slot);
 	if (!r || !hd_recv_is_usual(r, data.iov_len) || !(e = hd_cq_slot(ep->rx_cq)))
 		return false;

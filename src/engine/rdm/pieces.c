@@ -20,7 +20,7 @@ static void posted_complete(struct hd_link *link, struct hd_stream *s)
 }
 
 /* Its memory is gone, or the sender's was. */
-static int posted_spoilt(struct hd_link *link, struct hd_stream *s)
+static int posted_fails(struct hd_link *link, struct hd_stream *s)
 {
 	s->posted.received.status = link->sink.status;
 	posted_complete(link, s);
@@ -33,7 +33,7 @@ static int posted_spoilt(struct hd_link *link, struct hd_stream *s)
 static int posted_end(struct hd_link *link, struct hd_stream *s)
 {
 	if (hd_unlikely(link->sink.status))
-		return posted_spoilt(link, s);
+		return posted_fails(link, s);
 	posted_complete(link, s);
 	if (s->pkt.flags & HD_PKT_F_ANSWERED)
 		hd_answer(link->peer, &s->pkt, HD_PKT_ACK, 0);

@@ -192,7 +192,7 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 		return -EAGAIN;
 	}
 	if (eager && a.count == 1 && !(a.flags & SEND_OP) &&
-	    (!(a.flags & HD_SEND_ORDERED) || hd_seats_open(ep, dest)))
+	    (!(a.flags & HD_SEND_ORDERED) || hd_send_lane_is_open(ep, dest)))
 		return send_now(ep, dest, *a.iov, a, units);
 	return send_op(ep, dest, &a);
 }

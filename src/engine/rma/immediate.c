@@ -42,7 +42,7 @@ static inline bool is_simple(const struct hd_rma_args *a)
 }
 
 /* Nothing of ours is before it at the target, or under way. */
-static inline bool at_once_is_open(const struct hd_ep *ep, const struct hd_dest *dest, uint64_t len)
+static inline bool immediate_is_open(const struct hd_ep *ep, const struct hd_dest *dest, uint64_t len)
 {
 	const struct hd_peer *peer = dest->peer;
 
@@ -55,8 +55,9 @@ static inline bool at_once_is_open(const struct hd_ep *ep, const struct hd_dest 
  * is enough, which has another number after any change; whoever copies compares it. So does he with that of the endpoint's row, but there
  * the rest may change and the state be the same again.
  */
-static inline bool at_once_is_known(const struct hd_direct_seen *s, const struct hd_ep *ep,
-				    const struct hd_dest *dest, const struct hd_rma_seg *seg, uint32_t access)
+static inline bool immediate_is_known(const struct hd_direct_seen *s, const struct hd_ep *ep,
+				      const struct hd_dest *dest, const struct hd_rma_seg *seg,
+				      uint32_t access)
 {
 	uint64_t at = seg->addr - s->start;
 
@@ -76,12 +77,12 @@ static inline enum hd_direct_outcome immediate_now(const struct hd_ep *ep, const
 	struct hd_direct r;
 	int64_t n;
 
-	if (!at_once_is_open(ep, dest, seg->len))
+	if (!immediate_is_open(ep, dest, seg->len))
 		return HD_DIRECT_NOT;
 	if (seg->len <= HD_DIRECT_SHORT && link->ops->polls(link))
 		return HD_DIRECT_PACKET;
 	s = hd_direct_seen_of(link, dest->remote, access);
-	if (hd_unlikely(!at_once_is_known(s, ep, dest, seg, access)) &&
+	if (hd_unlikely(!immediate_is_known(s, ep, dest, seg, access)) &&
 	    !hd_direct_find(s, ep, dest, seg, access))
 		return HD_DIRECT_NOT;
 	r = (struct hd_direct){ .mr = s->mr,

@@ -36,7 +36,7 @@ void scene_count(const struct side *s, struct scene_counts *c)
 {
 	struct hd_node *node = s->node;
 	struct hd_pool *pools[] = { &hd_xfers(node)->ops, &hd_rqs(node)->recvs, &hd_rqs(node)->iovs,
-				    &hd_xfers(node)->seats };
+				    &hd_xfers(node)->send_places };
 
 	memset(c, 0, sizeof(*c));
 	for (size_t i = 0; i < sizeof(pools) / sizeof(pools[0]); i++)
@@ -52,7 +52,7 @@ void scene_count(const struct side *s, struct scene_counts *c)
 void scene_pools_warm(struct hd_node *node)
 {
 	struct hd_pool *pools[] = { &hd_xfers(node)->ops, &hd_rqs(node)->recvs, &hd_rqs(node)->iovs,
-				    &hd_xfers(node)->seats };
+				    &hd_xfers(node)->send_places };
 
 	for (size_t i = 0; i < sizeof(pools) / sizeof(pools[0]); i++)
 		hd_pool_put(pools[i], hd_pool_get(pools[i]));

@@ -7,7 +7,7 @@
 #include "engine/link/link.h"
 #include "engine/xfer/fence.h"
 #include "engine/xfer/op.h"
-#include "engine/xfer/seat.h"
+#include "engine/xfer/send_lane.h"
 
 #ifndef NDEBUG
 
@@ -50,7 +50,7 @@ void hd_op_check(const struct hd_op *op)
 	assert(op->t.owner == &hd_op_owner && op->t.iov == op->iov);
 	assert((op->state == HD_OP_TRANSFER) == (op->t.state != HD_TRANSFER_IDLE));
 	assert(!(op->flags & HD_SEND_GATED) || op->state <= HD_OP_FENCED);
-	assert(!op->seat || op->flags & HD_SEND_ORDERED);
+	assert(!op->send_place || op->flags & HD_SEND_ORDERED);
 	assert(!op->copy || op->state != HD_OP_TRANSFER || op->iov[0].iov_base == op->copy);
 	assert(!op->has_token || op->state == HD_OP_DIRECT);
 	assert(op->dest->refs && op->t.ep->tx->ops);
@@ -113,7 +113,7 @@ void hd_ep_order_check(const struct hd_ep *ep)
 	ep_transfers_check(ep);
 	if (!ep->order)
 		return;
-	hd_seats_check(ep);
+	hd_send_lane_check(ep);
 	hd_fence_check(ep);
 }
 

@@ -95,7 +95,7 @@ static void given_up(void **state)
 	assert_int_equal(t->state, HD_TRANSFER_CLOSING);
 	nothing_completes(&p);
 	hd_transfer_cancel(t, HD_S_LOST); /* once more */
-	hd_transfer_spoil(t, HD_S_PROTECTION);
+	hd_transfer_fail(t, HD_S_PROTECTION);
 	assert_int_equal(t->state, HD_TRANSFER_CLOSING);
 	stuck.holds = false;
 	t->get.done(&t->get, -ECANCELED);

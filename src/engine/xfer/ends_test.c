@@ -402,7 +402,7 @@ static void nothing_is_left(struct scene *sc)
 	assert_int_equal(hd_ep_inspect(sc->s->ep).send_fences, 0);
 	assert_false(hd_ep_inspect(sc->s->ep).coming_in);
 	assert_int_equal(hd_ep_inspect(sc->s->ep).fenced, 0);
-	assert_int_equal(hd_ep_inspect(sc->s->ep).seats, 0);
+	assert_int_equal(hd_ep_inspect(sc->s->ep).send_places, 0);
 	if (sc->s->to)
 		assert_true(TAILQ_EMPTY(&sc->s->to->waiting));
 	if (sc->mr) {

@@ -12,7 +12,7 @@
 #include "engine/xfer/fence.h"
 #include "engine/link/link.h"
 #include "engine/xfer/op.h"
-#include "engine/xfer/seat.h"
+#include "engine/xfer/send_lane.h"
 
 #include <errno.h>
 

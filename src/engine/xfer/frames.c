@@ -13,7 +13,7 @@ static void put_done(struct hd_put *put)
 
 	t->puts--;
 	if (hd_unlikely(put->gone))
-		hd_transfer_spoil(t, HD_S_PROTECTION);
+		hd_transfer_fail(t, HD_S_PROTECTION);
 	else if (t->state != HD_TRANSFER_ENDING)
 		hd_peer_busy(t->pending.peer);
 	else if (!t->puts)
@@ -103,7 +103,7 @@ int hd_frames_push(struct hd_peer *peer)
 		int rc = frame_push(peer, t);
 
 		if (hd_unlikely(rc == -EFAULT)) {
-			hd_transfer_spoil(t, HD_S_PROTECTION);
+			hd_transfer_fail(t, HD_S_PROTECTION);
 			stuck = NULL;
 			sent++;
 			continue;

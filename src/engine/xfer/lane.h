@@ -8,7 +8,7 @@
  *	  A   b(done)  B(done)  a	capital: the first of its order. `B` is finished when it is done, `b` when `A` has left
  *
  * A lane has one order, or several, as its owner's `same` says; the others of a lane do not hold a place up. How many
- * may be in it at a time, and what a failure means, is its owner's. Completions use it (seat.h), and what comes in
+ * may be in it at a time, and what a failure means, is its owner's. Completions use it (send_lane.h), and what comes in
  * beside each other for a queue pair (qp/beside.c).
  *
  * All is called with the node's lock, takes no memory, and calls nobody but `same`.

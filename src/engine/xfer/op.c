@@ -6,7 +6,7 @@
 #include "engine/link/link.h"
 #include "engine/xfer/direct.h"
 #include "engine/xfer/fence.h"
-#include "engine/xfer/seat.h"
+#include "engine/xfer/send_lane.h"
 #include "engine/xfer/sent.h"
 
 #include <errno.h>
@@ -17,12 +17,12 @@
 void hd_xfers_init(struct hd_node *node)
 {
 	hd_pool_init(&hd_xfers(node)->ops, sizeof(struct hd_op), 64);
-	hd_seats_init(node);
+	hd_send_lanes_init(node);
 }
 
 void hd_xfers_fini(struct hd_node *node)
 {
-	hd_pool_fini(&hd_xfers(node)->seats);
+	hd_pool_fini(&hd_xfers(node)->send_places);
 	hd_pool_fini(&hd_xfers(node)->ops);
 }
 
@@ -95,7 +95,7 @@ struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd
 	op->t.iov = op->iov;
 	op->t.count = a->count;
 	op->t.len = hd_iov_len(a->iov, a->count);
-	if ((a->flags & (HD_SEND_ORDERED | HD_SEND_WORK)) == HD_SEND_ORDERED && !hd_seat_take(op)) {
+	if ((a->flags & (HD_SEND_ORDERED | HD_SEND_WORK)) == HD_SEND_ORDERED && !hd_send_place_take(op)) {
 		hd_transfer_fini(&op->t);
 		hd_pool_put(&hd_xfers(ep->node)->ops, op);
 		return NULL;
@@ -116,7 +116,7 @@ void hd_op_free(struct hd_op *op)
 	if (op->kind && op->kind->free)
 		op->kind->free(op);
 	hd_transfer_fini(&op->t);
-	if (!op->seat || !hd_seat_leave(op))
+	if (!op->send_place || !hd_send_place_leave(op))
 		hd_txq_give(ep->tx);
 	hd_dest_unref(op->dest);
 	hd_pool_put(&hd_xfers(ep->node)->ops, op);
@@ -248,8 +248,8 @@ static void op_complete(struct hd_op *op, enum hd_status status)
 		op->t.ep->poster->ended(op, status);
 		return;
 	}
-	if (op->seat) {
-		hd_seat_done(op, what, status);
+	if (op->send_place) {
+		hd_send_place_done(op, what, status);
 		return;
 	}
 	hd_op_complete(op->t.ep, &(struct hd_ended){ .ctx = op->ctx,

@@ -50,9 +50,9 @@ struct hd_op {
 		};
 		struct hd_pkt_qp head; /* of queue pairs */
 	};
-	struct hd_seat *seat; /* HD_SEND_ORDERED: its place in the order of completions */
-	void *copy;	      /* of the payload: t.len bytes */
-	void *extra;	      /* its kind's */
+	struct hd_send_place *send_place; /* HD_SEND_ORDERED: its place in the order of completions */
+	void *copy;			  /* of the payload: t.len bytes */
+	void *extra;			  /* its kind's */
 	uint32_t fence_count; /* HD_OP_FENCED, of a fenced one: operations that it waits for still */
 	uint32_t wqe;	      /* HD_SEND_WQE: its number in the send queue */
 	/* direct.c */

@@ -24,7 +24,7 @@ void hd_sink_advance(struct hd_sink *sink, size_t n)
 }
 
 /* No byte of it is put anywhere any more. */
-static void sink_spoil(struct hd_sink *sink, enum hd_status status)
+static void sink_fail(struct hd_sink *sink, enum hd_status status)
 {
 	sink->discard += sink->room;
 	sink->room = 0;
@@ -35,12 +35,12 @@ static void sink_spoil(struct hd_sink *sink, enum hd_status status)
 
 void hd_sink_gone(struct hd_sink *sink)
 {
-	sink_spoil(sink, HD_S_PROTECTION);
+	sink_fail(sink, HD_S_PROTECTION);
 }
 
 void hd_sink_void(struct hd_sink *sink)
 {
-	sink_spoil(sink, HD_S_CANCELLED);
+	sink_fail(sink, HD_S_CANCELLED);
 }
 
 void hd_sink_copy(struct hd_sink *sink, const void *from, size_t n)

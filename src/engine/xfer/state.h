@@ -10,7 +10,7 @@
 
 struct hd_xfers {
 	struct hd_rqs below; /* first */
-	struct hd_pool ops, seats;
+	struct hd_pool ops, send_places;
 	char *waste;	      /* where links read what is thrown away; nobody reads it */
 	uint32_t direct_pass; /* counts the turns of direct.c */
 };

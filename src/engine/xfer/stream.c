@@ -59,7 +59,7 @@ int hd_stream_drop(struct hd_link *link, struct hd_stream *s)
 static int data_end(struct hd_link *link, struct hd_stream *s)
 {
 	if (hd_unlikely(link->sink.status))
-		hd_transfer_spoil(s->transfer, link->sink.status);
+		hd_transfer_fail(s->transfer, link->sink.status);
 	else
 		hd_intake_arrived(s->transfer, s->len);
 	return 0;

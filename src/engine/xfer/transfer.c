@@ -143,7 +143,7 @@ void hd_transfer_cancel(struct hd_transfer *t, enum hd_status status)
 	hd_transfer_end(t, status);
 }
 
-void hd_transfer_spoil(struct hd_transfer *t, enum hd_status status)
+void hd_transfer_fail(struct hd_transfer *t, enum hd_status status)
 {
 	if (t->state == HD_TRANSFER_CLOSING)
 		return;

@@ -222,7 +222,7 @@ static inline bool hd_transfer_comes_in(const struct hd_transfer *t)
  * hd_transfer_cancel: it ends in error, and a peer that waits for more is told that no more will come.
  * hd_transfer_drop: the same, but its owner completes nothing. hd_transfer_forget: no more of it moves, and neither
  * the peer nor its owner, who frees it, is told.
- * hd_transfer_spoil: as hd_transfer_cancel, because memory is gone: ours (HD_S_PROTECTION), or the peer's.
+ * hd_transfer_fail: as hd_transfer_cancel, because memory is gone: ours (HD_S_PROTECTION), or the peer's.
  * Each may be called in any state; one that is HD_TRANSFER_IDLE is its owner's business at once.
  * hd_transfer_quit: as hd_transfer_end, for one whose memory goes when it returns: it waits for who is in the middle of a copy there, where the
  * others leave that to the link, and end it later (HD_TRANSFER_CLOSING). So do hd_transfer_drop and hd_transfer_forget.
@@ -230,7 +230,7 @@ static inline bool hd_transfer_comes_in(const struct hd_transfer *t)
 void hd_transfer_end(struct hd_transfer *t, enum hd_status status);
 void hd_transfer_quit(struct hd_transfer *t, enum hd_status status);
 void hd_transfer_cancel(struct hd_transfer *t, enum hd_status status);
-void hd_transfer_spoil(struct hd_transfer *t, enum hd_status status);
+void hd_transfer_fail(struct hd_transfer *t, enum hd_status status);
 void hd_transfer_drop(struct hd_transfer *t);
 void hd_transfer_forget(struct hd_transfer *t);
 

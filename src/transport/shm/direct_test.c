@@ -426,9 +426,9 @@ static void who_moves_is_taken_for_polling(void **state)
 	for (int i = 0; i < 1000 && !polls(&d); i++)
 		atomic_fetch_add(&direct_tables(&d)->turns, 8);
 	assert_true(polls(&d));
-	atomic_store(&d.node[1]->page->sleep_epoch, 1);
+	atomic_store(&d.node[1]->page->sleep_seq, 1);
 	assert_false(polls(&d));
-	atomic_store(&d.node[1]->page->sleep_epoch, 2);
+	atomic_store(&d.node[1]->page->sleep_seq, 2);
 	usleep(1000);
 	assert_false(polls(&d));
 	duo_close(&d);

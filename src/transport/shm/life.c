@@ -54,7 +54,7 @@ void hd_shm_link_ready(struct hd_shm_link *l)
 	};
 	l->accept = l->mem->accept[l->side];
 	l->accepted = l->mem->accept[in];
-	l->peer_sleep = l->page ? &l->page->sleep_epoch : &awake;
+	l->peer_sleep = l->page ? &l->page->sleep_seq : &awake;
 }
 
 void hd_shm_link_live(struct hd_shm_link *l)
@@ -62,7 +62,7 @@ void hd_shm_link_live(struct hd_shm_link *l)
 	uint64_t eager = hd_config_size(HD_SET_EAGER_SHM);
 
 	l->state = HD_SHM_LIVE;
-	l->peer_sleep = &l->page->sleep_epoch;
+	l->peer_sleep = &l->page->sleep_seq;
 	if (l->fenced)
 		l->base.ops = &hd_shm_port_of(l)->link_ops[1];
 	l->base.is_local = true;

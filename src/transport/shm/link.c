@@ -36,12 +36,12 @@ static uint32_t shm_link_granted(struct hd_link *link)
 static void link_accept(struct hd_link *link, uint32_t row, uint64_t word)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
-	uint32_t epoch;
+	uint32_t seq;
 
 	atomic_store_explicit(&l->accept[row], word, memory_order_release);
-	epoch = hd_shm_asleep(l, l->fenced);
-	if (hd_unlikely(epoch) && atomic_load_explicit(&l->page->sleep_heeds, memory_order_relaxed))
-		hd_shm_wake(l, epoch);
+	seq = hd_shm_asleep(l, l->fenced);
+	if (hd_unlikely(seq) && atomic_load_explicit(&l->page->sleep_heeds, memory_order_relaxed))
+		hd_shm_wake(l, seq);
 }
 
 static uint64_t link_accepted(struct hd_link *link, uint32_t row)
@@ -262,7 +262,7 @@ static int link_holder(struct hd_link *link, struct hd_holder *out)
 	return out->pid > 0 ? 0 : -EOPNOTSUPP;
 }
 
-/* Two tables: who may leave the order between message and epoch to the sleeper, and who may not. */
+/* Two tables: who may leave the order between message and count to the sleeper, and who may not. */
 #define LINK_OPS(send_fn, sendv_fn) \
 	{ \
 		.send = send_fn, .sendv = sendv_fn, .put = hd_shm_put, .unput = hd_shm_unput, \

@@ -131,9 +131,9 @@ struct hd_shm_link {
 
 	/* for every packet that goes out */
 	_Alignas(64) struct hd_shm_tx tx;
-	const _Atomic uint32_t *peer_sleep; /* sleep_epoch of the other node's page */
+	const _Atomic uint32_t *peer_sleep; /* sleep_seq of the other node's page */
 	_Atomic uint64_t *accept;	    /* hd_link_ops.accept: our rows */
-	uint32_t woken;			    /* the epoch that we have woken it in */
+	uint32_t woken;			    /* in which sleep we have woken it */
 	bool hot;			    /* in port->hot; else in port->cold once it is live */
 	bool starved; /* the ring was full when we last wanted to send; own->starved tells */
 	bool fenced;  /* we must order a message before the look at peer_sleep ourselves */
@@ -283,32 +283,32 @@ bool hd_shm_barrier_init(void);
  */
 bool hd_shm_barrier(void);
 
-/* hd_shm_wake: the other node sleeps in this epoch: write to its eventfd. */
-void hd_shm_wake(struct hd_shm_link *link, uint32_t epoch);
+/* hd_shm_wake: the other node sleeps in this one: write to its eventfd. */
+void hd_shm_wake(struct hd_shm_link *link, uint32_t seq);
 
 /*
- * hd_shm_asleep: something has been published: the epoch in which the other node sleeps and has not been woken, or 0. The
+ * hd_shm_asleep: something has been published: its count, in which the other node sleeps and has not been woken, or 0. The
  * compiler must not move the load up; that the processor does not is the sleeper's business, unless `fenced`.
  */
 static inline uint32_t hd_shm_asleep(const struct hd_shm_link *link, bool fenced)
 {
-	uint32_t epoch;
+	uint32_t seq;
 
 	if (fenced)
 		atomic_thread_fence(memory_order_seq_cst);
 	else
 		atomic_signal_fence(memory_order_seq_cst);
-	epoch = atomic_load_explicit(link->peer_sleep, memory_order_relaxed);
-	return hd_unlikely((epoch & 1) && epoch != link->woken) ? epoch : 0;
+	seq = atomic_load_explicit(link->peer_sleep, memory_order_relaxed);
+	return hd_unlikely((seq & 1) && seq != link->woken) ? seq : 0;
 }
 
 /* hd_shm_wake_check: something has been published that the other node must see; wake it if it sleeps. */
 static inline void hd_shm_wake_check(struct hd_shm_link *link, bool fenced)
 {
-	uint32_t epoch = hd_shm_asleep(link, fenced);
+	uint32_t seq = hd_shm_asleep(link, fenced);
 
-	if (hd_unlikely(epoch))
-		hd_shm_wake(link, epoch);
+	if (hd_unlikely(seq))
+		hd_shm_wake(link, seq);
 }
 
 /* ---- poke.c ---- */

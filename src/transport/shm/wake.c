@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Sleeping and waking. A sender stores its message and then loads the sleeper's epoch; the sleeper stores its
- * epoch and then looks at the rings. Between a store and a later load of something else the processor may turn
+ * Sleeping and waking. A sender stores its message and then loads the sleeper's count; the sleeper stores its
+ * count and then looks at the rings. Between a store and a later load of something else the processor may turn
  * the order round, and if it does so on both sides, the sender sees nobody asleep and the sleeper sees no
  * message. One barrier on each side would prevent that; membarrier(2) lets the sleeper, who has time, run
  * both:
  *
  *	sender                          sleeper
  *	------                          -------
- *	store message                   store sleep_epoch (odd)
+ *	store message                   store sleep_seq (odd)
  *	(nothing)                       membarrier: a full barrier here and in every registered process
- *	load sleep_epoch                look at the rings, then epoll_wait
+ *	load sleep_seq                  look at the rings, then epoll_wait
  *
  * Where the sleeper cannot call it, or the sender is not registered, the sender has a fence at (nothing): both
  * say in their hello what they can.
@@ -53,12 +53,12 @@ bool hd_shm_barrier(void)
 	return false;
 }
 
-void hd_shm_wake(struct hd_shm_link *link, uint32_t epoch)
+void hd_shm_wake(struct hd_shm_link *link, uint32_t seq)
 {
 	const uint64_t one = 1;
 	ssize_t n;
 
-	link->woken = epoch;
+	link->woken = seq;
 	/* EAGAIN: the counter is full, so the sleeper has been woken already. */
 	do {
 		n = write(link->peer.wake, &one, sizeof(one));

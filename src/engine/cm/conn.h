@@ -198,4 +198,24 @@ static inline size_t hd_cm_copy(void *to, const struct hd_cm_data *from)
 /* hd_listeners_forked: in a child: the names of services are the parent's. */
 void hd_listeners_forked(struct hd_node *node);
 
+/*
+ * check.c, in builds with assertions. hd_service_check: its requests are counted, and found by whom they are of. hd_conn_check: it has what its state
+ * says. hd_conns_check: all services of a node.
+ */
+#ifdef NDEBUG
+static inline void hd_service_check(const struct hd_service *service)
+{
+}
+static inline void hd_conn_check(const struct hd_conn *c)
+{
+}
+static inline void hd_conns_check(const struct hd_node *node)
+{
+}
+#else
+void hd_service_check(const struct hd_service *service);
+void hd_conn_check(const struct hd_conn *c);
+void hd_conns_check(const struct hd_node *node);
+#endif
+
 #endif

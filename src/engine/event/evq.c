@@ -5,6 +5,7 @@
 #include "engine/event/event.h"
 #include "engine/event/waiters.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -407,3 +408,50 @@ ssize_t hd_evq_read(struct hd_evq *evq, unsigned how, hd_event_fn take, void *ar
 	hd_lock_give(&evq->lock);
 	return rc;
 }
+
+/* ---- what holds of it ---------------------------------------------------------------------------------------------------- */
+
+#ifndef NDEBUG
+
+#define CHECKED 256u /* longer lists are not walked through */
+
+static void evq_events_check(const struct hd_evq *evq)
+{
+	const struct hd_evq_entry *e;
+	size_t n = 0;
+
+	TAILQ_FOREACH(e, &evq->events, entry) {
+		if (n++ == CHECKED)
+			return;
+		assert(!e->event.unread || *e->event.unread == e);
+	}
+	assert(n == evq->count);
+}
+
+static void evq_hooks_check(const struct hd_evq *evq)
+{
+	const struct hd_evq_hook *h;
+	unsigned n = 0;
+	int users = 0;
+
+	TAILQ_FOREACH(h, &evq->hooks, entry) {
+		if (n++ == CHECKED)
+			return;
+		assert(h->users > 0);
+		users += h->users;
+	}
+	assert(users <= evq->users);
+}
+
+void hd_evq_check(struct hd_evq *evq)
+{
+	hd_lock_take(&evq->lock);
+	assert(evq->count <= evq->size && (!evq->tell || !evq->count));
+	assert(!evq->given || evq->given->event.err);
+	assert(evq->sleepers >= 0);
+	evq_events_check(evq);
+	evq_hooks_check(evq);
+	hd_lock_give(&evq->lock);
+}
+
+#endif

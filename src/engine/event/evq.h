@@ -58,4 +58,13 @@ void hd_evq_arm_fd(struct hd_evq *evq, bool armed);
 /* hd_evq_watched: a wait set sleeps on hd_evq_fd (on), or no longer does. True: there is something to be done or read first. */
 bool hd_evq_watched(struct hd_evq *evq, bool on);
 
+/* hd_evq_check (evq.c): asserts in builds with assertions that its events and its users are counted. It takes the evq's lock. */
+#ifdef NDEBUG
+static inline void hd_evq_check(struct hd_evq *evq)
+{
+}
+#else
+void hd_evq_check(struct hd_evq *evq);
+#endif
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/sockaddr.h"
 #include "engine/link/link.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +131,7 @@ static void share_unref(struct hd_share *share)
 	free(share);
 	if (--b->shares)
 		return;
+	assert(!b->units && !b->files);
 	asking_leave(b);
 	HASH_DEL(hd_links(b->node)->budgets, b);
 	free(b);
@@ -263,6 +265,7 @@ bool hd_share_admit(struct hd_share *share, uint32_t units, bool called)
 		share->files = 0;
 	b->files += share->files;
 	links->others_files += share->files;
+	hd_budget_check(b);
 	return true;
 }
 
@@ -282,6 +285,7 @@ void hd_share_close(struct hd_share *share, uint32_t units)
 		TAILQ_INSERT_TAIL(&b->gone, share, entry);
 		TAILQ_INSERT_TAIL(&links->gone, share, of_all);
 	}
+	hd_budget_check(b);
 	share_unref(share);
 }
 

@@ -89,4 +89,13 @@ void hd_budget_unkeep(struct hd_budget *budget, uint32_t units);
 bool hd_budget_ask(struct hd_budget *budget, uint64_t now);
 void hd_budget_asked(struct hd_budget *budget, uint64_t since);
 
+/* hd_budget_check (check.c): asserts in builds with assertions that what is taken out of it is whose it is. hd_links_check has the sums. */
+#ifdef NDEBUG
+static inline void hd_budget_check(const struct hd_budget *budget)
+{
+}
+#else
+void hd_budget_check(const struct hd_budget *budget);
+#endif
+
 #endif

@@ -155,4 +155,13 @@ struct hd_name *hd_name_find(struct hd_node *node, const struct hd_name_key *key
 int hd_name_add(struct hd_dest *dest, const struct hd_name_key *key);
 void hd_names_drop(struct hd_dest *dest, const struct hd_name_key *keep);
 
+/* hd_dest_check (check.c): asserts in builds with assertions that names and numbers of one that has any are counted, and that its state is so. */
+#ifdef NDEBUG
+static inline void hd_dest_check(const struct hd_dest *dest)
+{
+}
+#else
+void hd_dest_check(const struct hd_dest *dest);
+#endif
+
 #endif

@@ -208,6 +208,7 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 	peer->dest_count++;
 	if (hd_peer_remote(peer, remote) == 0)
 		stand_for(dest, hd_remote_at(peer, remote));
+	hd_dest_check(dest);
 	hd_links(dest->peer->node)->observers->bound(dest);
 	tell_followers(dest, 0, true);
 }
@@ -270,6 +271,8 @@ void hd_dest_unbind(struct hd_dest *dest)
 	named = dest->addr.ss_family != AF_UNSPEC && hd_addr_key((void *)&dest->addr, &own);
 	own.key = dest->key;
 	hd_names_drop(dest, named ? &own : NULL);
+	if (dest->refs)
+		hd_dest_check(dest);
 	hd_dest_release(dest);
 }
 
@@ -288,5 +291,6 @@ void hd_dest_fail(struct hd_dest *dest, int err)
 	hd_links(dest->node)->observers->unreached(dest, hd_status_of(err));
 	tell_followers(dest, err, false);
 	call_for_late(dest);
+	hd_dest_check(dest);
 	hd_dest_unref(dest);
 }

@@ -411,6 +411,18 @@ struct hd_links_view {
 };
 struct hd_links_view hd_links_inspect(const struct hd_node *node);
 
+/*
+ * hd_links_check (check.c): asserts in builds with assertions that peers, budgets and destinations are as their own checks say, and that what the node
+ * counts of all is their sum. Of many destinations it looks at some, from that place of the table on.
+ */
+#ifdef NDEBUG
+static inline void hd_links_check(const struct hd_node *node, uint32_t from)
+{
+}
+#else
+void hd_links_check(const struct hd_node *node, uint32_t from);
+#endif
+
 /* ---- links (link.c); the rest of their life is in engine/transport.h ---- */
 
 /*

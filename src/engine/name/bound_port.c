@@ -338,6 +338,8 @@ int hd_bound_find(struct hd_ep *ep, const struct sockaddr *bind)
 	}
 	if (rc && bound && !bound->users && !bound->resting)
 		bound_port_free(bound);
+	else if (bound)
+		hd_bound_port_check(bound);
 	complain(node, rc);
 	return rc;
 }

@@ -64,4 +64,20 @@ struct hd_ep *hd_bound_ep(const struct hd_bound_port *bound, uint32_t slot);
 /* hd_bound_is_named: is this a name of it, for this slot? */
 bool hd_bound_is_named(const struct hd_bound_port *bound, uint32_t slot, const struct sockaddr *name);
 
+/*
+ * hd_bound_port_check (check.c): asserts in builds with assertions that its slots, and those that rest or have rested, are counted. hd_names_check: the
+ * same of all of a node, and that the node counts them.
+ */
+#ifdef NDEBUG
+static inline void hd_bound_port_check(const struct hd_bound_port *bound)
+{
+}
+static inline void hd_names_check(const struct hd_node *node)
+{
+}
+#else
+void hd_bound_port_check(const struct hd_bound_port *bound);
+void hd_names_check(const struct hd_node *node);
+#endif
+
 #endif

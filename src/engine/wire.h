@@ -118,12 +118,25 @@ static_assert(sizeof(struct hd_pkt_epoch) == 4, "an epoch is one word");
 
 /* What a datagram of a queue pair says for the global routing header in front of it. */
 struct hd_pkt_grh {
-	uint8_t mark; /* the lower bits of the mark of the GID that was addressed */
+	uint8_t mark_low; /* the mark of the GID that was addressed, 14 bits; 0 in all: not said */
 	uint8_t traffic_class;
-	uint8_t hop_limit; /* 0: not said */
-	uint8_t global; /* 1: the sender wants such a header; 2: its GID is of IPv6; the others are the upper bits of the mark, 0 in all: not said */
+	uint8_t hop_limit;     /* 0: not said */
+	uint8_t global : 1;    /* the sender wants such a header */
+	uint8_t ipv6 : 1;      /* its GID is of IPv6 */
+	uint8_t mark_high : 6; /* of the mark */
 };
 static_assert(sizeof(struct hd_pkt_grh) == 4, "what is said for a header is one word");
+
+/* The same of one to a group, which is no GID of a port. */
+struct hd_cast_grh {
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+	uint8_t global : 1;
+	uint8_t ipv6 : 1;
+	uint8_t zero_high : 6;
+	uint8_t zero;
+};
+static_assert(sizeof(struct hd_cast_grh) == 4, "and one word to a group");
 
 /* A queue pair's message or request, in the place of tag and imm. */
 struct hd_pkt_qp {
@@ -155,6 +168,7 @@ struct hd_pkt {
 			union {
 				uint32_t op;
 				uint32_t ssn; /* with F_SSN: counts up from message to message of the queue pair; an answer stands for all up to it */
+				struct hd_cast_grh cast_grh; /* hd_cast_head */
 			};
 		};
 		uint64_t from; /* hd_pkt_from */
@@ -202,8 +216,8 @@ struct hd_node_id {
 
 /*
  * What is said to a group is no packet of a link: nobody has greeted the others. Each datagram begins with this. kind is EAGER, flags
- * are of IMM and SOLICITED; dst is the sender's number (hd_ep_number; 0: it has none), tag tells groups at one address apart; op is
- * what a queue pair's has as qp.grh, without its first byte; gen is 0. The sender's further keys follow, then the payload.
+ * are of IMM and SOLICITED; dst is the sender's number (hd_ep_number; 0: it has none), tag tells groups at one address apart; a queue
+ * pair's has cast_grh, qp.imm and qp.qkey; gen is 0. The sender's further keys follow, then the payload.
  */
 struct hd_cast_head {
 	uint32_t magic;

@@ -248,14 +248,28 @@ static uint32_t pick_flags(void)
 	       HD_SEND_COMPLETE;
 }
 
-/* Lower half: immediate data, or the key of a window. Upper: a Q_Key, or the number of a queue. */
+/* Immediate data, or the key of a window. */
+static uint32_t pick_word(void)
+{
+	return input_byte(&f.in) & 1 ? (uint32_t)hd_mr_key(f.window[1]) : 5;
+}
+
+/* The same, and above it the number of a queue. */
 static uint64_t pick_imm(int i)
 {
-	uint64_t upper = i == UD ? input_below(&f.in, 3) : 0;
+	uint64_t upper = 0;
 
 	if (i == NAMES || i == NAMES_RECV)
 		upper = input_byte(&f.in) & 7 ? hd_ep_number(f.named) : input_take(&f.in, 3);
-	return upper << 32 | (input_byte(&f.in) & 1 ? hd_mr_key(f.window[1]) : 5);
+	return upper << 32 | pick_word();
+}
+
+static struct hd_pkt_qp pick_head(void)
+{
+	struct hd_pkt_qp head = { .qkey = (uint32_t)input_below(&f.in, 3) };
+
+	head.imm = pick_word();
+	return head;
 }
 
 static int post_send(int i, struct hd_dest *dest, struct buffer *b, uint32_t flags)
@@ -263,7 +277,7 @@ static int post_send(int i, struct hd_dest *dest, struct buffer *b, uint32_t fla
 	if (i != UD && i < NAMES && !(input_byte(&f.in) & 0x0f))
 		flags |= HD_SEND_TAKE_BACK | HD_SEND_IMM;
 	if (i == UD)
-		return hd_ud_send(f.pair[i], dest, b->iov, b->count, 3, pick_imm(i), b,
+		return hd_ud_send(f.pair[i], dest, b->iov, b->count, pick_head(), 3, b,
 				  flags & ~(uint32_t)HD_SEND_FENCE);
 	return hd_sendv(f.pair[i], dest, b->iov, b->count, 3, pick_imm(i), b, flags);
 }
@@ -490,10 +504,12 @@ static void group_join(struct member *m, unsigned how)
 static void group_send(const struct member *m)
 {
 	const struct iovec iov = { f.bytes, pick_len(4096) };
+	const struct hd_pkt_qp head = pick_head();
 
 	hd_group_send(m->group, &(struct hd_group_args){ .iov = &iov,
 							 .count = 1,
-							 .imm = pick_imm(UD),
+							 .imm = head.imm,
+							 .qkey = head.qkey,
 							 .tag = 8,
 							 .flags = pick_flags() & ~(uint32_t)HD_SEND_FENCE });
 }

@@ -132,16 +132,16 @@ struct hd_buffered_attr {
 	uint32_t limit, min;
 };
 
-/* Whose message is being received. A datagram brings the upper bits of its tag along, from HD_SENDER_WORD on. */
-#define HD_SENDER_WORD 32
+/* Whose message is being received. */
 struct hd_sender {
 	uint32_t number;	     /* hd_ep_number; 0: not known */
 	const struct sockaddr *addr; /* where it is; the port means nothing. NULL: not known */
 	const uint8_t (
 		*addrs)[16]; /* all addresses of its node that are known, those of IPv4 mapped: so many */
 	unsigned addr_count;
-	void *group;   /* hd_group_attr.owner, of what came to a group; else NULL */
-	uint32_t word; /* what its front has put above HD_SENDER_WORD in the tag */
+	void *group; /* hd_group_attr.owner, of what came to a group; else NULL */
+	/* of a datagram: what its sender says for the header in front */
+	struct hd_pkt_grh grh;
 };
 
 struct hd_question;

@@ -17,7 +17,7 @@
  *
  * Sends. hd_send, hd_rma and hd_atomic accept up to tx_size operations, whatever state the link is in; -EAGAIN beyond that. `dest` is
  * *hd_ep_to(ep) for paired endpoints; unpaired ones have hd_ud_send and nothing else. They start and complete in posting order. `tag` is not sent: it comes back in hd_cqe.tag of the
- * completion, for the front's own use. Of `imm` the lower 32 bits travel; the upper ones are the Q_Key that an unpaired send carries.
+ * completion, for the front's own use. Of `imm` the lower 32 bits travel.
  * HD_SEND_FENCE: not before reads and atomic operations that were posted before have ended. HD_SEND_GATED, ACKED and DELIVERED are
  * the engine's own business here, and so is TAGGED. Reliable sends complete when the message has been accepted, others when they have left.
  *
@@ -101,8 +101,7 @@ struct hd_qp_attr {
  * let in. hd_ep_start: from RTR to RTS. 0, -EINVAL (also: there is no such transition from its state), -ENOMEM; -EISCONN: it is
  * paired already.
  *
- * hd_ep_pair_tune: change the numbers; `to` is not looked at. hd_ep_allow: of the policy, HD_EP_REMOTE_READ, HD_EP_REMOTE_WRITE, HD_EP_REMOTE_ATOMIC and HD_EP_REMOTE_FLUSH are these from now on. hd_ep_set_qkey: datagrams must carry this number, in the upper
- * half of their imm.
+ * hd_ep_pair_tune: change the numbers; `to` is not looked at. hd_ep_allow: of the policy, HD_EP_REMOTE_READ, HD_EP_REMOTE_WRITE, HD_EP_REMOTE_ATOMIC and HD_EP_REMOTE_FLUSH are these from now on. hd_ep_set_qkey: datagrams must carry this number.
  */
 int hd_ep_init(struct hd_ep *ep);
 int hd_ep_pair(struct hd_ep *ep, const struct hd_qp_attr *attr);
@@ -156,11 +155,11 @@ struct hd_failed_args {
 int hd_send_failed(struct hd_ep *ep, struct hd_dest *dest, const struct hd_failed_args *args);
 
 /*
- * hd_ud_send: as hd_sendv, of an unpaired endpoint. What cannot leave at once waits as a copy, whatever its flags: so its memory and region are free on return.
+ * hd_ud_send: as hd_sendv, of an unpaired endpoint; head: grh, imm (with HD_SEND_IMM) and qkey, the rest is 0. What cannot leave at once waits as a copy, whatever its flags: so its memory and region are free on return.
  * -ENOTCONN: it is not in RTS yet. hd_ud_lost: the same to where nobody can be: it completes in its turn, as one that gets lost on its way.
  */
-int hd_ud_send(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag,
-	       uint64_t imm, void *ctx, uint32_t flags);
+int hd_ud_send(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count,
+	       struct hd_pkt_qp head, uint64_t tag, void *ctx, uint32_t flags);
 int hd_ud_lost(struct hd_ep *ep, uint64_t tag, void *ctx, uint32_t flags);
 
 /*

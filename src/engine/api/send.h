@@ -91,8 +91,10 @@ void hd_group_leave(struct hd_group *group);
 struct hd_group_args {
 	const struct iovec *iov;
 	int count;
-	uint64_t imm;
-	uint64_t tag; /* hd_cqe.tag of the completion */
+	uint64_t imm;	       /* of a queue pair: the lower 32 bits travel */
+	uint32_t qkey;	       /* of a queue pair, as what follows */
+	struct hd_pkt_grh grh; /* but for the mark */
+	uint64_t tag;	       /* hd_cqe.tag of the completion */
 	void *ctx;
 	uint32_t flags; /* enum hd_send_flag: IMM, SOLICITED, COMPLETE, WORK; the others mean nothing here */
 };

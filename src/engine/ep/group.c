@@ -182,7 +182,10 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 					      .flags = args->flags & CAST_FLAGS,
 					      .dst = hd_ep_number(ep),
 					      .src = ep->src,
-					      .op = ep->qp ? (uint32_t)(args->tag >> HD_SENDER_WORD) >> 8 : 0,
+					      .cast_grh = { .traffic_class = args->grh.traffic_class,
+							    .hop_limit = args->grh.hop_limit,
+							    .global = args->grh.global,
+							    .ipv6 = args->grh.ipv6 },
 					      .tag = group->word,
 					      .imm = args->imm } };
 
@@ -191,6 +194,8 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 		return hd_refuse(ENOTRECOVERABLE, HD_OF_PARENT);
 	if (hd_cq_full(ep->tx_cq) || (ep->qp && !hd_ep_tx_left(ep)))
 		return -EAGAIN;
+	if (ep->qp)
+		head.pkt.qp.qkey = args->qkey;
 	iov[0].iov_len = (size_t)further_keys(ep, keys) * sizeof(keys[0]);
 	memcpy(iov + 1, args->iov, (size_t)args->count * sizeof(*iov));
 	if (group->cast->caster->cast(group->cast, &head, iov, 1 + args->count) == -EFAULT)
@@ -301,10 +306,14 @@ void hd_group_take(struct hd_group *group, const struct hd_arrived *what)
 
 void hd_group_hold(struct hd_group *group, const struct hd_arrived *what)
 {
+	const struct hd_cast_grh *grh = &what->head->pkt.cast_grh;
 	const struct hd_sender from = { .number = what->head->pkt.dst & 0xffffff,
 					.addr = what->from,
 					.group = group->owner,
-					.word = what->head->pkt.op << 8 };
+					.grh = { .traffic_class = grh->traffic_class,
+						 .hop_limit = grh->hop_limit,
+						 .global = grh->global,
+						 .ipv6 = grh->ipv6 } };
 	size_t skip = keys_len(what->head);
 
 	if (what->head->key == group->ep->key)

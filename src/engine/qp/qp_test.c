@@ -284,7 +284,7 @@ static uint32_t filled_for;
 static uint64_t fill_head(void *owner, const struct hd_sender *from, void *at)
 {
 	assert_true(from->addr && !from->group);
-	assert_int_equal(from->word, 0x89abcdef);
+	assert_memory_equal(&from->grh, "\xef\xcd\xab\x89", 4);
 	filled_for = from->number;
 	memset(at, 'h', 40);
 	return 4711;
@@ -292,12 +292,19 @@ static uint64_t fill_head(void *owner, const struct hd_sender *from, void *at)
 
 static void datagram(struct pair *p, uint32_t qkey, size_t len)
 {
-	const uint64_t tag = UINT64_C(0x89abcdef) << HD_SENDER_WORD | 3;
+	const struct hd_pkt_qp head = { .grh = { .mark_low = 0xef,
+						 .traffic_class = 0xcd,
+						 .hop_limit = 0xab,
+						 .global = 1,
+						 .ipv6 = 0,
+						 .mark_high = 0x22 },
+					.imm = 55,
+					.qkey = qkey };
+	const uint64_t tag = UINT64_C(0x123456789a);
 	const struct iovec iov = { out, len };
 
-	assert_int_equal(hd_ud_send(p->a.ep, p->a.to, &iov, 1, tag, (uint64_t)qkey << 32 | 55, out,
-				    HD_SEND_COMPLETE | HD_SEND_IMM),
-			 0);
+	assert_int_equal(
+		hd_ud_send(p->a.ep, p->a.to, &iov, 1, head, tag, out, HD_SEND_COMPLETE | HD_SEND_IMM), 0);
 	assert_true(qp_expect(p, &p->a, out, 0).tag == tag);
 	pair_settle(p, 3);
 }

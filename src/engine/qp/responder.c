@@ -344,7 +344,7 @@ static void take_message(struct hd_qp *p, const struct hd_arrival *a)
 		struct hd_sender from;
 
 		hd_sender_of(p->ep->node, a->src, &from);
-		from.word = (uint32_t)(pkt->tag >> HD_SENDER_WORD); /* qp.grh */
+		from.grh = pkt->qp.grh;
 		into_headed(p, r, pkt, &from, a->src, a->payload, a->len);
 	} else {
 		p->taken++;

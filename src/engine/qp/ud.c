@@ -20,21 +20,20 @@ struct hd_ud_waiting {
 	struct hd_follow follow; /* of dest */
 	struct hd_qp *qp;
 	struct hd_dest *dest; /* referenced */
-	uint64_t imm;
+	struct hd_pkt_qp head;
 	unsigned char data[]; /* hd_wqe.len bytes */
 };
 
 /* ---- leaving ------------------------------------------------------------------------------------------------------------- */
 
-static inline struct hd_pkt ud_header(const struct hd_ep *ep, const struct hd_dest *dest, uint64_t tag,
-				      uint64_t imm, uint32_t flags)
+static inline struct hd_pkt ud_header(const struct hd_ep *ep, const struct hd_dest *dest,
+				      struct hd_pkt_qp head, uint32_t flags)
 {
 	uint8_t wire = flags & HD_SEND_WIRE & ~HD_SEND_ANSWERED;
 
 	return (struct hd_pkt){ .to = hd_pkt_to(HD_PKT_EAGER, wire, dest->gen, dest->remote),
 				.from = hd_pkt_from(ep->src, 0),
-				.tag = tag,
-				.imm = imm };
+				.qp = head };
 }
 
 static bool ud_is_reached(const struct hd_dest *dest)
@@ -46,9 +45,10 @@ static bool ud_is_reached(const struct hd_dest *dest)
  * Its destination is reached. 0: it has left, or is lost for good; -EAGAIN: its link is full, or something waits for that already; -EFAULT: its
  * memory is gone.
  */
-static int ud_leave(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
+static int ud_leave(struct hd_ep *ep, struct hd_dest *dest, struct hd_pkt_qp head,
+		    const struct hd_send_args *a, size_t len)
 {
-	const struct hd_pkt pkt = ud_header(ep, dest, a->tag, a->imm, a->flags);
+	const struct hd_pkt pkt = ud_header(ep, dest, head, a->flags);
 	struct hd_peer *peer = dest->peer;
 	int rc;
 
@@ -140,7 +140,8 @@ static int ud_gone(struct hd_ep *ep, const struct hd_send_args *a)
 }
 
 /* Behind what waits, as a copy. -EAGAIN: no memory. */
-static int ud_wait(struct hd_qp *p, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
+static int ud_wait(struct hd_qp *p, struct hd_dest *dest, struct hd_pkt_qp head, const struct hd_send_args *a,
+		   size_t len)
 {
 	struct hd_wqe what = { .ctx = a->ctx, .len = len, .tag = a->tag, .flags = a->flags };
 	struct hd_ud_waiting *w;
@@ -150,7 +151,7 @@ static int ud_wait(struct hd_qp *p, struct hd_dest *dest, const struct hd_send_a
 	w = hd_bytes_get(&hd_rqs(p->ep->node)->bytes, sizeof(*w) + len);
 	if (!w)
 		return -EAGAIN;
-	*w = (struct hd_ud_waiting){ .follow.fn = ud_followed, .qp = p, .dest = dest, .imm = a->imm };
+	*w = (struct hd_ud_waiting){ .follow.fn = ud_followed, .qp = p, .dest = dest, .head = head };
 	if (hd_iov_drain(a->iov, a->count, w->data, len)) {
 		hd_bytes_put(&hd_rqs(p->ep->node)->bytes, w, sizeof(*w) + len);
 		return ud_gone(p->ep, a);
@@ -171,13 +172,11 @@ static int ud_start(struct hd_qp *p, struct hd_wqe *s)
 {
 	struct hd_ud_waiting *w = s->waiting;
 	const struct iovec iov = { w->data, s->len };
-	const struct hd_send_args a = {
-		.iov = &iov, .count = 1, .tag = s->tag, .imm = w->imm, .flags = s->flags
-	};
+	const struct hd_send_args a = { .iov = &iov, .count = 1, .tag = s->tag, .flags = s->flags };
 
 	if (!ud_is_reached(w->dest))
 		return 0;
-	if (ud_leave(p->ep, w->dest, &a, s->len) < 0) {
+	if (ud_leave(p->ep, w->dest, w->head, &a, s->len) < 0) {
 		hd_sq_stall(p, w->dest->peer);
 		return -EAGAIN;
 	}
@@ -230,7 +229,8 @@ void hd_ud_gone(struct hd_ep *ep, const struct hd_send_args *a, size_t len)
 }
 
 /* dest NULL: it is lost. */
-static int ud_post(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+static int ud_post(struct hd_ep *ep, struct hd_dest *dest, struct hd_pkt_qp head,
+		   const struct hd_send_args *a)
 {
 	size_t len = hd_iov_len(a->iov, a->count);
 	struct hd_qp *p = ep->qp;
@@ -251,28 +251,32 @@ static int ud_post(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_
 	if (dest) {
 		bool waits = p->life.state != HD_QP_RTS || p->life.sq.stalled_on || !ud_is_reached(dest);
 
-		rc = waits ? -EAGAIN : ud_leave(ep, dest, a, len);
+		rc = waits ? -EAGAIN : ud_leave(ep, dest, head, a, len);
 	}
 	if (rc < 0)
-		return rc == -EFAULT ? ud_gone(ep, a) : ud_wait(p, dest, a, len);
+		return rc == -EFAULT ? ud_gone(ep, a) : ud_wait(p, dest, head, a, len);
 	hd_ud_gone(ep, a, len);
 	return 0;
 }
 
-/* Messages are all that it sends. */
+/* Datagrams are all that it sends. */
 static int ud_refuse(struct hd_op *op)
 {
 	hd_op_free(op);
 	return -EINVAL;
 }
+static int ud_refuse_message(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
+{
+	return -EINVAL;
+}
 
-const struct hd_poster hd_ud_poster = { .send = ud_post, .room = ud_room, .post = ud_refuse };
+const struct hd_poster hd_ud_poster = { .send = ud_refuse_message, .room = ud_room, .post = ud_refuse };
 
 static __attribute__((noinline)) int ud_send_slow(struct hd_ep *ep, struct hd_dest *dest,
-						  const struct hd_send_args *a)
+						  struct hd_pkt_qp head, const struct hd_send_args *a)
 {
 	HD_TRACE_POST(ep->index, HD_TRACE_SEND, hd_iov_len(a->iov, a->count), a->ctx);
-	return ud_post(ep, dest, a);
+	return ud_post(ep, dest, head, a);
 }
 
 /* Can a datagram leave at once, with nothing before it? */
@@ -285,8 +289,8 @@ static inline bool ud_is_open(const struct hd_ep *ep, const struct hd_peer *peer
 	       !hd_cq_full(ep->tx_cq);
 }
 
-int hd_ud_send(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count, uint64_t tag,
-	       uint64_t imm, void *ctx, uint32_t flags)
+int hd_ud_send(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, int count,
+	       struct hd_pkt_qp head, uint64_t tag, void *ctx, uint32_t flags)
 {
 	static const struct iovec none;
 	struct hd_peer *peer = dest->peer;
@@ -297,7 +301,7 @@ int hd_ud_send(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, 
 		count = 1;
 	}
 	if (hd_likely(count == 1) && hd_likely(ud_is_open(ep, peer, iov->iov_len, flags))) {
-		const struct hd_pkt pkt = ud_header(ep, dest, tag, imm, flags);
+		const struct hd_pkt pkt = ud_header(ep, dest, head, flags);
 		size_t len = iov->iov_len;
 
 		if (hd_likely(hd_link_send(peer->link, &pkt, iov->iov_base, len) >= 0)) {
@@ -308,13 +312,16 @@ int hd_ud_send(struct hd_ep *ep, struct hd_dest *dest, const struct iovec *iov, 
 			return 0;
 		}
 	}
-	return ud_send_slow(ep, dest, &(struct hd_send_args){ iov, count, tag, imm, ctx, flags });
+	return ud_send_slow(
+		ep, dest, head,
+		&(struct hd_send_args){ .iov = iov, .count = count, .tag = tag, .ctx = ctx, .flags = flags });
 }
 
 int hd_ud_lost(struct hd_ep *ep, uint64_t tag, void *ctx, uint32_t flags)
 {
 	hd_assert_locked(ep->node);
-	return ud_post(ep, NULL, &(struct hd_send_args){ .tag = tag, .ctx = ctx, .flags = flags });
+	return ud_post(ep, NULL, (struct hd_pkt_qp){ 0 },
+		       &(struct hd_send_args){ .tag = tag, .ctx = ctx, .flags = flags });
 }
 
 int hd_ud_failed(struct hd_ep *ep, const struct hd_failed_args *args)

@@ -14,6 +14,7 @@
 #define PLACES 64 /* of qp_open */
 
 static unsigned char in[PLACES][256];
+static const struct hd_pkt_qp nothing; /* is said beside: no immediate data, and the Q_Key 0 */
 static unsigned drained;
 
 static void told(void *owner, uint32_t code, int err)
@@ -39,7 +40,7 @@ static int ud_throw(struct side *s, struct hd_dest *to, unsigned number)
 {
 	unsigned char byte = (unsigned char)number;
 	const struct iovec iov = { &byte, 1 };
-	int rc = hd_ud_send(s->ep, to, &iov, 1, number, 0, (void *)(uintptr_t)number, HD_SEND_COMPLETE);
+	int rc = hd_ud_send(s->ep, to, &iov, 1, nothing, number, (void *)(uintptr_t)number, HD_SEND_COMPLETE);
 
 	byte = 255; /* it is the program's again */
 	return rc;
@@ -152,8 +153,8 @@ static void for_the_peer_to_wake(void **state)
 		expect_sent(&p, 0, 1);
 		pair_settle(&p, 5);
 		for (sent = told_of = 0; hd_ep_tx_left(p.a.ep); sent++)
-			assert_int_equal(hd_ud_send(p.a.ep, p.a.to, &iov, 1, sent, 0, (void *)(uintptr_t)sent,
-						    HD_SEND_COMPLETE),
+			assert_int_equal(hd_ud_send(p.a.ep, p.a.to, &iov, 1, nothing, sent,
+						    (void *)(uintptr_t)sent, HD_SEND_COMPLETE),
 					 0);
 		for (; told_of < sent - PLACES; told_of++) {
 			assert_int_equal(hd_cq_peek(p.a.cq)->tag, told_of);
@@ -236,7 +237,8 @@ static void what_waits_needs_no_region(void **state)
 		*hd_ep_regions(p.a.ep) = regions;
 		wants(&p.b, 1, 1);
 		memory[0] = 1;
-		assert_int_equal(hd_ud_send(p.a.ep, p.a.to, &iov, 1, 1, 0, (void *)1, HD_SEND_COMPLETE), 0);
+		assert_int_equal(hd_ud_send(p.a.ep, p.a.to, &iov, 1, nothing, 1, (void *)1, HD_SEND_COMPLETE),
+				 0);
 		*hd_ep_regions(p.a.ep) = NULL;
 		memory[0] = 99;
 		hd_mr_close(mr);
@@ -261,7 +263,8 @@ static void the_peer_goes(void **state)
 		expect_sent(&p, 0, 1);
 		pair_settle(&p, 5);
 		while (hd_ep_tx_left(p.a.ep))
-			assert_int_equal(hd_ud_send(p.a.ep, p.a.to, &iov, 1, 3, 0, &p, HD_SEND_COMPLETE), 0);
+			assert_int_equal(
+				hd_ud_send(p.a.ep, p.a.to, &iov, 1, nothing, 3, &p, HD_SEND_COMPLETE), 0);
 		side_close(&p.b);
 		side_open(&p.b);
 		while (hd_ep_tx_left(p.a.ep) < PLACES) {

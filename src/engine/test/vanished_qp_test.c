@@ -273,7 +273,9 @@ static void ud_say(struct pair *p, const void *buf, size_t len)
 {
 	const struct iovec iov = { (void *)buf, len };
 
-	assert_int_equal(hd_ud_send(p->a.ep, p->a.to, &iov, 1, 1, 0, &ctx_a, HD_SEND_COMPLETE), 0);
+	assert_int_equal(hd_ud_send(p->a.ep, p->a.to, &iov, 1, (struct hd_pkt_qp){ 0 }, 1, &ctx_a,
+				    HD_SEND_COMPLETE),
+			 0);
 }
 
 static void ud_works(struct pair *p, size_t len)

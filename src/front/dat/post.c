@@ -51,11 +51,20 @@ DAT_RETURN hu_posted(struct hu_ep *ep, const struct hu_request *r, uint64_t byte
 	return DAT_SUCCESS;
 }
 
-DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest *to, uint64_t imm)
+static inline int dat_send_out(struct hu_ep *ep, const struct hu_request *r, struct hd_dest *to,
+			       const struct hu_iov *v)
+{
+	uint32_t flags = hu_request_flags(r) | (r->takes_back ? HD_SEND_IMM | HD_SEND_TAKE_BACK : 0);
+
+	if (hu_unlikely(hu_ep_is_ud(ep)))
+		return hd_ud_send(ep->ep, to, v->iov, v->count, (struct hd_pkt_qp){ .qkey = HU_QKEY },
+				  hu_request_tag(r), r->cookie.as_ptr, flags);
+	return hd_sendv(ep->ep, to, v->iov, v->count, hu_request_tag(r), r->imm, r->cookie.as_ptr, flags);
+}
+
+DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest *to)
 {
 	const struct hu_local local = { ep->pz, r->iov, r->count, ep->attr.max_request_iov, false, 2 };
-	int (*const send)(struct hd_ep *, struct hd_dest *, const struct iovec *, int, uint64_t, uint64_t,
-			  void *, uint32_t) = hu_ep_is_ud(ep) ? hd_ud_send : hd_sendv;
 	struct hu_iov v;
 	DAT_RETURN rc = hu_segments(ep->o.ia, &local, &v);
 
@@ -64,9 +73,7 @@ DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest 
 	if (hu_unlikely(v.total > ep->attr.max_message_size))
 		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
 	*hd_ep_regions(ep->ep) = v.count ? v.regions : NULL;
-	return hu_posted(ep, r, v.total,
-			 send(ep->ep, to, v.iov, v.count, hu_request_tag(r), imm, r->cookie.as_ptr,
-			      hu_request_flags(r) | (r->takes_back ? HD_SEND_IMM | HD_SEND_TAKE_BACK : 0)));
+	return hu_posted(ep, r, v.total, dat_send_out(ep, r, to, &v));
 }
 
 /* A read is of the whole remote buffer, whatever more there is room for here. */
@@ -140,7 +147,7 @@ static inline __attribute__((always_inline)) DAT_RETURN request(DAT_EP_HANDLE ha
 		return HU_DEAD;
 	rc = hu_request_check(ep, r);
 	if (hu_likely(!rc))
-		rc = r->kind->operation == DAT_DTO_SEND ? hu_send(ep, r, *ep->to, r->imm) : reach(ep, r);
+		rc = r->kind->operation == DAT_DTO_SEND ? hu_send(ep, r, *ep->to) : reach(ep, r);
 	hu_leave(ep->o.ia);
 	return rc;
 }

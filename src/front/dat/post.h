@@ -10,6 +10,8 @@
 	((unsigned)DAT_COMPLETION_SUPPRESS_FLAG | (unsigned)DAT_COMPLETION_SOLICITED_WAIT_FLAG | \
 	 (unsigned)DAT_COMPLETION_UNSIGNALLED_FLAG | (unsigned)DAT_COMPLETION_BARRIER_FENCE_FLAG)
 
+#define HU_QKEY 0x48756474u /* datagrams of other fronts do not reach these endpoints */
+
 /* What all requests of one call have in common. */
 struct hu_request_kind {
 	int operation;		 /* DAT_DTOS or DAT_IB_DTOS: what their completions say */
@@ -42,7 +44,7 @@ DAT_RETURN hu_request(DAT_EP_HANDLE ep, const struct hu_request *r);
 DAT_RETURN hu_reach(struct hu_ep *ep, const struct hu_request *r);
 DAT_RETURN hu_request_check(const struct hu_ep *ep, const struct hu_request *r);
 DAT_RETURN hu_request_check_flags(const struct hu_ep *ep, const struct hu_request *r);
-DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest *to, uint64_t imm);
+DAT_RETURN hu_send(struct hu_ep *ep, const struct hu_request *r, struct hd_dest *to);
 uint32_t hu_request_flags(const struct hu_request *r);
 uint64_t hu_request_tag(const struct hu_request *r);
 DAT_RETURN hu_posted(struct hu_ep *ep, const struct hu_request *r, uint64_t bytes, int rc);

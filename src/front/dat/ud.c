@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QKEY 0x48756474u /* datagrams of other fronts do not reach these endpoints */
-
 /* ---- the engine's endpoint --------------------------------------------------------------------------------------------------------------- */
 
 /* What the 40 bytes in front hold is not defined where there is no global route: they are left alone. */
@@ -27,7 +25,7 @@ void hu_ud_attr(struct hd_ep_attr *attr)
 
 int hu_ud_open(struct hd_ep *ep)
 {
-	hd_ep_set_qkey(ep, QKEY);
+	hd_ep_set_qkey(ep, HU_QKEY);
 	return hd_ep_pair(ep, &(struct hd_qp_attr){ .to = NULL });
 }
 
@@ -320,7 +318,7 @@ static DAT_RETURN ud_send_to(struct hu_ep *ep, const struct hu_request *r, const
 	rc = hu_request_check_flags(ep, r);
 	if (!rc)
 		rc = hu_errno(ah_reach((struct hu_ah *)(void *)to->ah, to->qpn, &dest));
-	return rc ? rc : hu_send(ep, r, dest, (uint64_t)QKEY << 32);
+	return rc ? rc : hu_send(ep, r, dest);
 }
 
 /* Address handles are good for all endpoints of the IA. */

@@ -78,18 +78,23 @@ int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *att
 	return attr->dlid || attr->is_global ? 0 : EINVAL;
 }
 
-uint64_t hv_datagram_word(const struct hv_context *ctx, const struct ibv_ah_attr *attr)
+struct hd_pkt_grh hv_datagram_grh(const struct hv_context *ctx, const struct ibv_ah_attr *attr)
 {
 	const struct ibv_global_route *to = &attr->grh;
-	uint32_t mark, ipv6;
+	uint16_t mark;
 
 	if (!attr->is_global)
-		return 0;
-	ipv6 = ctx->device->index == HV_ETHERNET && !hv_gid_is_ipv4(ctx->port.gids[to->sgid_index].gid.raw);
+		return (struct hd_pkt_grh){ 0 };
 	mark = hv_gid_mark(&to->dgid);
-	return (uint64_t)((mark & 0xff) | (uint32_t)to->traffic_class << 8 | (uint32_t)to->hop_limit << 16 |
-			  1u << 24 | ipv6 << 25 | mark >> 8 << 26)
-	       << HD_SENDER_WORD;
+	return (struct hd_pkt_grh){
+		.traffic_class = to->traffic_class,
+		.hop_limit = to->hop_limit,
+		.global = 1,
+		.ipv6 = ctx->device->index == HV_ETHERNET &&
+			!hv_gid_is_ipv4(ctx->port.gids[to->sgid_index].gid.raw),
+		.mark_low = (uint8_t)mark,
+		.mark_high = mark >> 8 & 0x3f,
+	};
 }
 
 struct ibv_ah *hv_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -109,7 +114,7 @@ struct ibv_ah *hv_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ctx = ctx;
 	ah->pd = hv_pd_real(hv_pd_of(pd));
 	ah->attr = *attr;
-	ah->word = hv_datagram_word(ctx, attr);
+	ah->grh = hv_datagram_grh(ctx, attr);
 	ah->pub.context = pd->context;
 	ah->pub.pd = pd;
 	if (!hv_enter(ctx)) {
@@ -219,9 +224,9 @@ static const void *ipv6_of_theirs(const struct hd_sender *from)
 
 void hv_grh_fill(const struct hv_context *ctx, const struct hd_sender *from, struct ibv_grh *grh)
 {
-	const void *theirs = HV_DATAGRAM_IPV6(from->word) ? ipv6_of_theirs(from) : NULL;
+	const void *theirs = from->grh.ipv6 ? ipv6_of_theirs(from) : NULL;
 	const union ibv_gid *ours =
-		gid_of_ours(ctx, ctx->device->index == HV_ETHERNET && !theirs, HV_DATAGRAM_MARK(from->word));
+		gid_of_ours(ctx, ctx->device->index == HV_ETHERNET && !theirs, hv_datagram_mark(&from->grh));
 
 	if (!ours)
 		ours = &ctx->port.gids[0].gid;

@@ -138,11 +138,13 @@ static uint64_t named(const struct sending *s)
 	return (uint64_t)(s->wr->qp_type.xrc.remote_srqn & s->qp->names) << 32;
 }
 
-static int send_to_group(const struct sending *s, uint64_t imm)
+static int send_to_group(const struct sending *s, const struct hd_pkt_qp *head)
 {
 	const struct hd_group_args args = { .iov = s->iov,
 					    .count = s->count,
-					    .imm = imm,
+					    .imm = head->imm,
+					    .qkey = head->qkey,
+					    .grh = head->grh,
 					    .tag = s->word,
 					    .ctx = (void *)(uintptr_t)s->wr->wr_id,
 					    .flags = s->flags };
@@ -150,27 +152,34 @@ static int send_to_group(const struct sending *s, uint64_t imm)
 	return hd_group_send(s->group, &args);
 }
 
+static inline int send_datagram(const struct sending *s)
+{
+	const struct ibv_send_wr *wr = s->wr;
+	struct hv_qp *qp = s->qp;
+	uint32_t qkey = wr->wr.ud.remote_qkey;
+	/* InfiniBand specification, 10.2.5: one with its highest bit set stands for the queue pair's own */
+	const struct hd_pkt_qp head = { .grh = hv_ah_of(wr->wr.ud.ah)->grh,
+					.imm = s->flags & HD_SEND_IMM ? wr->imm_data : 0,
+					.qkey = qkey >> 31 ? qp->attr.qkey : qkey };
+
+	if (hv_unlikely(!s->dest))
+		return s->group ? send_to_group(s, &head)
+				: hd_ud_lost(qp->ep, s->word, (void *)(uintptr_t)wr->wr_id, s->flags);
+	return hd_ud_send(qp->ep, s->dest, s->iov, s->count, head, s->word, (void *)(uintptr_t)wr->wr_id,
+			  s->flags);
+}
+
 static int send_message(const struct sending *s)
 {
 	const struct ibv_send_wr *wr = s->wr;
 	struct hv_qp *qp = s->qp;
+
+	if (!qp->to)
+		return send_datagram(s);
 	/* or invalidate_rkey, which is the same place */
-	uint64_t imm = (s->flags & HD_SEND_IMM ? wr->imm_data : 0) | named(s);
-
-	if (qp->transport == HV_UD) {
-		uint32_t qkey = wr->wr.ud.remote_qkey;
-
-		/* InfiniBand specification, 10.2.5: one with its highest bit set stands for the queue pair's own */
-		imm |= (uint64_t)(qkey >> 31 ? qp->attr.qkey : qkey) << 32;
-	}
-	if (hv_likely(qp->to))
-		return hd_qp_send(qp->ep, s->iov, s->count, s->word, imm, (void *)(uintptr_t)wr->wr_id,
-				  s->flags);
-	if (hv_unlikely(!s->dest))
-		return s->group ? send_to_group(s, imm)
-				: hd_ud_lost(qp->ep, s->word, (void *)(uintptr_t)wr->wr_id, s->flags);
-	return hd_ud_send(qp->ep, s->dest, s->iov, s->count, s->word, imm, (void *)(uintptr_t)wr->wr_id,
-			  s->flags);
+	return hd_qp_send(qp->ep, s->iov, s->count, s->word,
+			  (s->flags & HD_SEND_IMM ? wr->imm_data : 0) | named(s),
+			  (void *)(uintptr_t)wr->wr_id, s->flags);
 }
 
 static inline int send_rma(const struct sending *s)
@@ -336,7 +345,6 @@ static inline bool post_send_aim(struct sending *s, int *rc)
 		*rc = fail_in_turn(s, err);
 		return false;
 	}
-	s->word |= ah->word;
 	*rc = find_way(qp, s->wr, &s->dest, &s->group);
 	return hv_likely(!*rc);
 }

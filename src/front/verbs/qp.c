@@ -169,10 +169,10 @@ static uint64_t head_fill(void *owner, const struct hd_sender *from, void *at)
 	struct hv_qp *qp = owner;
 	struct hv_context *ctx = qp->ctx;
 	struct ibv_grh grh = { .version_tclass_flow =
-				       htobe32(6u << 28 | (uint32_t)HV_DATAGRAM_CLASS(from->word) << 20),
-			       .hop_limit = HV_DATAGRAM_HOPS(from->word) };
+				       htobe32(6u << 28 | (uint32_t)from->grh.traffic_class << 20),
+			       .hop_limit = from->grh.hop_limit };
 	bool ethernet = ctx->device->index == HV_ETHERNET;
-	bool global = ethernet || from->group || HV_DATAGRAM_GLOBAL(from->word);
+	bool global = ethernet || from->group || from->grh.global;
 	uint64_t word = from->number | (global ? HV_FROM_GRH : 0);
 
 	if (!grh.hop_limit)
@@ -184,7 +184,7 @@ static uint64_t head_fill(void *owner, const struct hd_sender *from, void *at)
 	grh.next_hdr = ethernet ? 17 : 27;
 	if (from->group)
 		grh.dgid = *hv_mcast_gid(from->group);
-	else if (hv_likely(!HV_DATAGRAM_IPV6(from->word) && is_for_first(ctx, HV_DATAGRAM_MARK(from->word))))
+	else if (hv_likely(!from->grh.ipv6 && is_for_first(ctx, hv_datagram_mark(&from->grh))))
 		grh.dgid = ctx->port.gids[0].gid;
 	else
 		hv_grh_fill(ctx, from, &grh);

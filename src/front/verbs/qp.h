@@ -155,7 +155,7 @@ struct hv_ah {
 	struct hv_context *ctx;
 	struct hv_pd *pd; /* hv_pd_real of its domain */
 	struct ibv_ah_attr attr;
-	uint64_t word; /* hv_datagram_word */
+	struct hd_pkt_grh grh; /* hv_datagram_grh */
 	/* destinations by queue pair number, as they are used; under the lock */
 	uint32_t last_qpn;
 	struct hd_dest *last;
@@ -198,15 +198,14 @@ void hv_grh_fill(const struct hv_context *ctx, const struct hd_sender *from, str
 #define HV_FROM_LID 32
 
 /*
- * What the header of a datagram says beside addresses is its sender's affair, and travels with it: hd_sender.word. hv_datagram_word: that of this
- * address vector, at its place in the tag: struct hd_pkt_grh. Its mark tells which of the other end's GIDs was addressed: hv_gid_mark.
+ * What the header of a datagram says beside addresses is its sender's affair, and travels with it: hd_sender.grh. hv_datagram_grh: that of this
+ * address vector; ipv6 is of a RoCE port alone. hv_datagram_mark: which of the other end's GIDs was addressed, hv_gid_mark; 0: not said.
  */
-#define HV_DATAGRAM_CLASS(word) ((uint8_t)((word) >> 8))
-#define HV_DATAGRAM_HOPS(word) ((uint8_t)((word) >> 16))
-#define HV_DATAGRAM_GLOBAL(word) ((word) >> 24 & 1)
-#define HV_DATAGRAM_IPV6(word) ((word) >> 25 & 1) /* of a RoCE port: its sender has chosen a GID of IPv6 */
-#define HV_DATAGRAM_MARK(word) ((word) >> 26 << 8 | ((word)&0xff))
-uint64_t hv_datagram_word(const struct hv_context *ctx, const struct ibv_ah_attr *attr);
+struct hd_pkt_grh hv_datagram_grh(const struct hv_context *ctx, const struct ibv_ah_attr *attr);
+static inline uint32_t hv_datagram_mark(const struct hd_pkt_grh *grh)
+{
+	return (uint32_t)grh->mark_high << 8 | grh->mark_low;
+}
 
 /* hv_ah_attr_check: 0 or a positive errno: could something be sent there from this context? */
 int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *attr);

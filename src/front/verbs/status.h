@@ -30,8 +30,7 @@ static inline enum ibv_wc_opcode hv_wc_opcode(uint32_t flags, uint64_t word)
 }
 
 /*
- * hv_word: what a work request is known by: the lower 24 bits of its number in its send queue, and its opcode; what is above belongs to datagrams
- * (HD_SENDER_WORD). hv_word_ahead: how far its number is beyond that one; they are less than 2^23 apart, as no queue holds more.
+ * hv_word: what a work request is known by: the lower 24 bits of its number in its send queue, and its opcode. hv_word_ahead: how far its number is beyond that one; they are less than 2^23 apart, as no queue holds more.
  */
 static inline uint64_t hv_word(uint32_t number, uint8_t opcode)
 {

@@ -511,11 +511,21 @@ static bool is_heard_no_more(const struct hd_peer *peer)
 	return peer->state == HD_PEER_SHAKING && !peer->shaking && !last_words_come(peer);
 }
 
-static void caller_missed(struct hd_timer *timer)
+static struct hd_peer *one_heard_no_more(struct hd_node *node)
 {
-	struct hd_peer *peer = hd_container(timer, struct hd_peer, silence);
+	struct hd_peer *peer = hd_links(node)->peers;
 
-	if (is_heard_no_more(peer))
+	while (peer && !is_heard_no_more(peer))
+		peer = peer->hh.next;
+	return peer;
+}
+
+static void callers_missed(struct hd_timer *timer)
+{
+	struct hd_node *node = hd_node_of(timer, struct hd_links, missed);
+	struct hd_peer *peer;
+
+	while ((peer = one_heard_no_more(node)))
 		hd_peer_drop(peer, -ECONNRESET);
 }
 
@@ -526,8 +536,8 @@ void hd_link_missed(struct hd_node *node, const struct hd_node_id *id)
 	hd_assert_locked(node);
 	if (!peer || !is_heard_no_more(peer))
 		return;
-	peer->silence.fn = caller_missed; /* outside of the transport */
-	hd_timer_set(node, &peer->silence, 0);
+	hd_links(node)->missed.fn = callers_missed; /* outside of the transport */
+	hd_timer_set(node, &hd_links(node)->missed, 0);
 }
 
 /* The first link to a peer has gone in the middle of the greeting. */

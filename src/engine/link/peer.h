@@ -146,7 +146,7 @@ struct hd_peer {
 	/* qp's */
 	LIST_HEAD(, hd_held) held_back;	 /* its requests that queue pairs of ours have not answered */
 	TAILQ_HEAD(, hd_qp) stalled_sqs; /* those with something to send for which there was no room */
-	struct hd_timer silence; /* silence.c; before it is live, hello.c's: of a caller who may have gone */
+	struct hd_timer silence;	 /* silence.c; goes with the peer */
 };
 /* How lines of the log name it: as `heddle info` does, by the beginning of its id. */
 #define HD_PEER_ID "%08x"

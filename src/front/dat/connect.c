@@ -60,7 +60,7 @@ static void connect_moved(struct hu_ep *ep)
 {
 	uint64_t now = hd_now_ns(), us = ep->due > now ? (ep->due - now) / 1000 : 0;
 	struct hu_call call = { (struct sockaddr *)&ep->remote, ep->other.qualifier, DAT_TIMEOUT_INFINITE,
-				ep->priv, (DAT_COUNT)ep->priv_len };
+				ep->said.data, (DAT_COUNT)ep->said.len };
 	int rc;
 
 	if (ep->due)
@@ -136,7 +136,7 @@ static void up(struct hu_ep *ep)
 {
 	if (ep->state != DAT_EP_STATE_COMPLETION_PENDING)
 		return;
-	ep->priv_len = 0;
+	ep->heard.len = 0;
 	hu_count(ep->o.ia, DCNT_IA_CM_RTU_RX);
 	hu_count(ep->o.ia, DCNT_IA_CM_PASSIVE_EST);
 	establish(ep);
@@ -144,11 +144,11 @@ static void up(struct hu_ep *ep)
 
 static void connect_take_private(struct hu_ep *ep, const struct hd_event *event)
 {
-	ep->priv_len = 0;
+	ep->heard.len = 0;
 	if (!hu_head_get(event->data, event->len, &ep->other))
 		return;
-	ep->priv_len = ep->other.private_size;
-	memcpy(ep->priv, (const char *)event->data + sizeof(ep->other), ep->priv_len);
+	ep->heard.len = ep->other.private_size;
+	memcpy(ep->heard.data, (const char *)event->data + sizeof(ep->other), ep->heard.len);
 }
 
 static bool is_handed_on(struct hu_ep *ep, const struct hd_event *event)
@@ -235,9 +235,10 @@ static DAT_RETURN connect_ask(struct hu_ep *ep, const struct hu_call *call)
 	ep->counts[DCNT_EP_CONNECT]++;
 	hu_address_copy(&ep->remote, call->to);
 	ep->remote_qualifier = call->qualifier;
-	ep->priv_len = (uint32_t)call->priv_len;
-	if (ep->priv_len)
-		memcpy(ep->priv, call->priv, ep->priv_len);
+	ep->heard.len = 0;
+	ep->said.len = (uint32_t)call->priv_len;
+	if (ep->said.len)
+		memcpy(ep->said.data, call->priv, ep->said.len);
 	ep->due = call->timeout == DAT_TIMEOUT_INFINITE ? 0 : hd_now_ns() + (uint64_t)call->timeout * 1000;
 	ep->moves = 0;
 	ep->state = DAT_EP_STATE_ACTIVE_CONNECTION_PENDING;

@@ -375,6 +375,12 @@ enum hu_todo { /* what has happened to an endpoint's connection, to be carried o
 	HU_MOVED = 1 << 6,   /* the request is another service's */
 };
 
+/* Private data. */
+struct hu_private {
+	uint32_t len;
+	char data[HU_MAX_PRIVATE];
+};
+
 struct hu_ep {
 	struct hu_object o;
 	struct hd_ep *ep;    /* NULL: not configured */
@@ -396,11 +402,11 @@ struct hu_ep {
 	struct hu_head other;
 	struct sockaddr_storage remote;
 	DAT_CONN_QUAL remote_qualifier;
-	uint32_t priv_len;
-	char priv[HU_MAX_PRIVATE]; /* of the event that was told last; while it asks, of the request */
-	uint64_t due;		   /* of what it asks for, by hd_now_ns; 0: there is no end */
-	int moves;		   /* of its request */
-	bool tentative;		   /* made for a request, and not accepted yet */
+	struct hu_private said;		      /* with its request */
+	struct hu_private heard;	      /* with what is to be told of next, or was last */
+	uint64_t due;			      /* of what it asks for, by hd_now_ns; 0: there is no end */
+	int moves;			      /* of its request */
+	bool tentative;			      /* made for a request, and not accepted yet */
 	LIST_HEAD(, hu_handshake) handshakes; /* for datagrams: ud.c */
 	LIST_HEAD(, hu_ah) address_handles;   /* the same */
 	uint64_t counts[DCNT_EP_ALL_COUNTERS];

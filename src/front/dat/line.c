@@ -103,8 +103,8 @@ void hu_line_tell(struct hu_ep *ep, DAT_EVENT_NUMBER number)
 
 	event.event_data.connect_event_data =
 		(DAT_CONNECTION_EVENT_DATA){ .ep_handle = ep,
-					     .private_data_size = (DAT_COUNT)ep->priv_len,
-					     .private_data = ep->priv_len ? ep->priv : NULL };
+					     .private_data_size = (DAT_COUNT)ep->heard.len,
+					     .private_data = ep->heard.len ? ep->heard.data : NULL };
 	hu_notify(ep->o.ia, ep->connect, &event);
 }
 
@@ -113,7 +113,7 @@ void hu_ep_parted(struct hu_ep *ep)
 	ep->parts = false;
 	ep->state = DAT_EP_STATE_DISCONNECTED;
 	if (ep->why != DAT_CONNECTION_EVENT_PEER_REJECTED)
-		ep->priv_len = 0;
+		ep->heard.len = 0;
 	hu_line_tell(ep, ep->why);
 }
 

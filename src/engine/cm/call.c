@@ -47,7 +47,8 @@ void hd_call_ask(struct hd_conn *c)
 	hd_ep_describe(c->ep, &body.from);
 	memcpy(body.data, c->priv.data, c->priv.len);
 	hd_conn_wait(c, HD_CONN_ASKED);
-	c->other = (struct hd_announce){ .index = c->dest->remote, .gen = c->dest->gen };
+	c->asked_index = c->dest->remote;
+	c->asked_gen = c->dest->gen;
 	c->kept = false;
 	hd_pending_unnumbered(&c->asked, &asked_ops);
 	hd_pending_join(&c->asked, c->dest->peer);

@@ -129,8 +129,8 @@ void hd_conn_fail(struct hd_conn *c, int err, const struct hd_private *priv)
 static void tell_leave(struct hd_conn *c, const struct hd_cm_data *why)
 {
 	struct hd_pkt pkt = { .kind = HD_PKT_LEAVE,
-			      .dst = c->other.index,
-			      .gen = c->other.gen,
+			      .dst = c->asked_index,
+			      .gen = c->asked_gen,
 			      .src = c->ep->index,
 			      .op = c->number,
 			      .imm = why ? why->word : 0 };

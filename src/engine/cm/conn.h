@@ -42,14 +42,17 @@ static inline bool hd_private_take(struct hd_private *p, uint64_t word, const vo
 struct hd_conn {
 	struct hd_ep *ep;
 	enum hd_conn_state state;
-	struct hd_dest *dest;	 /* referenced and followed: the service, then the other end; or NULL */
+	/* whom the way of this state leads to, referenced and followed; NULL: there is none */
+	struct hd_dest *dest;
 	struct hd_follow follow; /* of dest */
 	struct hd_pending
 		asked; /* caller: HD_CONN_ASKED: its peer owes the answer, whoever has the service's port by then */
 	struct hd_timer timer; /* all but the states at the ends are left within a time */
 	uint64_t due;	       /* caller: when all of it must be over; 0: no such time */
 	struct hd_patience patience;
-	uint32_t number;       /* caller: of the question that is under way, or was the last */
+	uint32_t number;      /* caller: of the last question */
+	uint32_t asked_index; /* and the endpoint that it was for, of `asked.peer` */
+	uint16_t asked_gen;
 	uint64_t space_number; /* caller: of the service */
 	uint32_t space;
 	unsigned next;	/* caller, space not 0: hd_space_port to be tried next */
@@ -61,15 +64,17 @@ struct hd_conn {
 	bool misled; /* that name has led to another so far */
 	bool heard;  /* it is a service, or the caller, that has said no */
 	int lost; /* caller: how one whom it had asked has gone before it answered (a negative errno); 0: none has */
-	bool confirms;		       /* caller: the program says when READY goes */
-	bool presumed;		       /* acceptor: HD_EV_UP has come before READY */
-	uint64_t token;		       /* of the acceptor */
-	struct hd_node_id node;	       /* of the other end */
-	uint64_t realm;		       /* acceptor: whose that is */
-	struct hd_announce other;      /* the other end: index and generation; in HD_CONN_ASKED the service */
+	bool confirms;		/* caller: the program says when READY goes */
+	bool presumed;		/* acceptor: HD_EV_UP has come before READY */
+	uint64_t token;		/* of the acceptor */
+	struct hd_node_id node; /* of the other end */
+	uint64_t realm;		/* acceptor: whose that is */
+	/* the other end, from HD_CONN_REACHING or HD_CONN_ANSWERED on: index and generation */
+	struct hd_announce other;
 	struct hd_caller *caller;      /* acceptor: HD_CONN_ANSWERED: `other` of `node`: answered.c */
 	LIST_ENTRY(hd_conn) by_caller; /* of that */
-	struct hd_private priv;	       /* caller: to be sent, then what came with ACCEPT */
+	/* caller: what is to be handed on, to the service or, from ACCEPT on, to the program */
+	struct hd_private priv;
 	struct {
 		uint32_t number; /* of the queue pair whose completions are read before HD_EV_DOWN; 0: of none */
 		uint32_t index;		   /* that one's, where it was known when the connection ended */
@@ -79,7 +84,7 @@ struct hd_conn {
 		bool held; /* HD_EV_DOWN is */
 		uint64_t word;
 	} last;
-	struct sockaddr_storage at; /* caller: where the service was called; acceptor: name of the caller */
+	struct sockaddr_storage at; /* by what name this end knows the other: hd_ep_peer_name */
 };
 
 /* A service is an endpoint that is called, and takes no messages. */

@@ -37,16 +37,15 @@ struct hd_dest {
 	bool awaits;		      /* in peer->awaiting */
 	bool kept;		      /* the peer has announced it, and it is counted in that one's budget */
 	int tries;
-	bool tried; /* HD_SEND_TRY has had it called since it was bound last */
-	struct hd_op_list
-		waiting; /* operations to start once bound, or, where it is, those in peer->queue that go here */
-	struct hd_op_list fenced; /* xfer's: those of any endpoint that wait behind a fence */
+	bool tried;		   /* HD_SEND_TRY has had it called since it was bound last */
+	struct hd_op_list waiting; /* operations for it that have not been begun: HD_OP_QUEUED */
+	struct hd_op_list fenced;  /* xfer's: those of any endpoint that wait behind a fence */
 	LIST_HEAD(, hd_name) names;
 	uint32_t name_count;
 	uint8_t former_count;
 	uint32_t former
 		[HD_DEST_FORMER]; /* numbers of destinations that it has taken the place of, the oldest first */
-	LIST_ENTRY(hd_dest) entry; /* peer->dests while bound, peer->awaiting while that shakes hands */
+	LIST_ENTRY(hd_dest) entry; /* of the peer that it leads to, or will: its `dests`, or `awaiting` */
 	struct hd_ring messages; /* while bound: what has come from it and waits, and holds the peer's credit */
 	struct hd_link *link;	 /* while connecting: the link made for it */
 	struct hd_timer retry;

@@ -36,7 +36,7 @@ struct hd_wqe {
 	uint64_t len, tag;
 	uint32_t flags, cqe_flags; /* enum hd_send_flag, enum hd_cqe_flag */
 	enum hd_status status;
-	uint16_t units; /* HD_WQE_SENT: credit that it took; or would have, where it was announced */
+	uint16_t units; /* its part of hd_sq.units */
 	uint8_t state, way;
 };
 
@@ -81,14 +81,14 @@ static inline uint64_t hd_qp_imm_of(const struct hd_pkt_qp *head)
 struct hd_sq {
 	uint32_t head, next, tail;
 	/* not beside each other: the compiler would load as one what has just been stored as two */
-	uint32_t units;	  /* of all WQEs */
+	uint32_t units;	  /* of credit, by the lengths of what travels unanswered: sq.c bounds it */
 	uint32_t reading; /* under way, by enum hd_wqe_way */
 	uint32_t ordered;
 	uint32_t direct;
 	struct hd_pkt_epoch epoch; /* of what is sent */
 	bool pushing;
 	bool drain_all; /* it is to be told when all that is posted has ended: hd_ep_drain */
-	bool settles; /* the next one waits for `settle`, because somebody copies through a window of ours; or all does, since it falls: hd_qp_settle */
+	bool settles; /* somebody copies to memory that is to be let go first, and `settle` looks again: hd_qp_settle */
 	uint32_t psn, base; /* the packet sequence number of WQE `base` */
 	struct hd_timer settle;
 	struct hd_peer *stalled_on; /* in its stalled_sqs, because its link or its credit was short; or NULL */

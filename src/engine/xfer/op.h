@@ -10,7 +10,7 @@
 #include "engine/xfer/transfer.h"
 
 enum hd_op_state {
-	HD_OP_QUEUED, /* accepted: in dest->waiting, and in peer->queue where that is bound; in a send queue; or in none of them yet */
+	HD_OP_QUEUED, /* accepted, and not begun: hd_op_await, or HD_SEND_WQE */
 	HD_OP_FENCED, /* waits behind a fence, in ep->order->fenced */
 	/* under way: among what waits for its peer */
 	HD_OP_DIRECT,	/* executed here, in peer->direct_ops: see direct.c */
@@ -37,7 +37,7 @@ struct hd_op_kind {
 struct hd_op {
 	struct hd_transfer t;	    /* first. Its segments are iov[] and regions[] */
 	TAILQ_ENTRY(hd_op) entry;   /* of the list that its state names */
-	TAILQ_ENTRY(hd_op) at_dest; /* HD_OP_QUEUED: dest->waiting; HD_OP_FENCED: dest->fenced */
+	TAILQ_ENTRY(hd_op) at_dest; /* of dest->waiting or dest->fenced, by its state */
 	enum hd_op_state state;
 	uint32_t flags;		       /* enum hd_send_flag */
 	const struct hd_op_kind *kind; /* NULL: a message */

@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PACKETS 50
 #define EACH 16 /* entries of a packet */
@@ -95,11 +96,33 @@ static void names_without_end_by_calls(void **state)
 	serves(&s->a);
 }
 
+/* Where the kernel is asked no more of whom somebody else has had it asked, whoever wants the name asks himself: he may not send, and wait for what comes from there. */
+static void a_name_that_is_not_looked_up(void **state)
+{
+	struct attack_scene *s = *state;
+	struct sockaddr_storage own;
+	struct hd_dest *dest;
+	int fd;
+
+	attack_needs_root();
+	fd = attack_listen(STRANGER, &own);
+	attack_greet(s->w, &s->a, STRANGER, NULL);
+	hd_links(s->a.node)->peers->share->budget->asking =
+		(struct hd_asking){ .ns = 1000 * HD_NS_PER_S, .at = hd_now_ns() };
+	attack_announce(s->w, 3, &own);
+	wire_settle(s->w);
+	assert_int_equal(hd_dest_get(s->a.node, (struct sockaddr *)&own, &dest), 0);
+	assert_int_equal(dest->state, HD_DEST_CONNECTING);
+	hd_dest_put(dest);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(names_without_end, attack_setup, attack_teardown),
 		cmocka_unit_test_setup_teardown(names_without_end_by_calls, attack_setup, attack_teardown),
+		cmocka_unit_test_setup_teardown(a_name_that_is_not_looked_up, attack_setup, attack_teardown),
 	};
 
 	return cmocka_run_group_tests_name("lookups", tests, NULL, NULL);

@@ -94,6 +94,15 @@ static bool is_believed(struct hd_peer *peer, const struct hd_name_key *key)
 	       (hd_realm_is_own(peer->realm) || listens_there(peer, key));
 }
 
+/* Likewise; of a peer who has said what is not believed that is remembered. */
+static bool believe(struct hd_peer *peer, const struct hd_name_key *key)
+{
+	bool is = is_believed(peer, key);
+
+	peer->doubted |= !is;
+	return is;
+}
+
 /* Names that it has been told of without end are not kept. */
 static bool has_all_names(const struct hd_dest *dest, const struct hd_peer *peer)
 {
@@ -138,7 +147,7 @@ static void renewed(struct hd_peer *peer, uint32_t index, uint16_t gen)
 static void announced_wanted(struct hd_dest *dest, struct hd_peer *peer, const struct hd_announce *a,
 			     const struct hd_name_key *key)
 {
-	if (is_believed(peer, key)) {
+	if (believe(peer, key)) {
 		if (dest->link)
 			hd_hello_detach(dest->link);
 		hd_dest_bind(dest, peer, a->index, a->gen);
@@ -147,10 +156,10 @@ static void announced_wanted(struct hd_dest *dest, struct hd_peer *peer, const s
 	}
 }
 
-/* Are its names, or some of them, not believed without a call, wherever the program wants them? */
+/* Are its names, or some of them, not believed without a call, wherever the program wants them? Of another user's the kernel may not have been asked. */
 static bool announced_by_call(const struct hd_peer *peer)
 {
-	return peer->realm == HD_REALM_FAR || peer->realm == HD_REALM_NOBODY;
+	return peer->realm == HD_REALM_FAR || peer->realm == HD_REALM_NOBODY || peer->doubted;
 }
 
 /*
@@ -203,8 +212,7 @@ static int announced_one(struct hd_peer *peer, const struct hd_announce *a)
 		hd_dest_bind(main, peer, a->index, a->gen);
 	}
 	for (int i = 0; i < count; i++)
-		if (!hd_name_find(node, &keys[i]) && !has_all_names(main, peer) &&
-		    is_believed(peer, &keys[i]))
+		if (!hd_name_find(node, &keys[i]) && !has_all_names(main, peer) && believe(peer, &keys[i]))
 			hd_name_add(main, &keys[i]);
 	return 0;
 }

@@ -123,6 +123,7 @@ struct hd_peer {
 	bool crowds : 1;    /* hd_node_crowd counts it */
 	bool is_sealed : 1; /* it has proved that it has the key of HEDDLE_KEY_FILE */
 	bool ended : 1;	    /* its process is dead, whoever has the sockets */
+	bool doubted : 1;   /* it has announced a name that is not believed without a call */
 	uint8_t addr_count;
 	uint8_t link_addr;   /* which of `addr` its first link comes from; has none: one that is all zero */
 	uint32_t link_scope; /* hd_sockaddr_scope of where its first link comes from */

@@ -19,7 +19,7 @@ struct hd_rma_args {
 	const struct iovec *iov; /* ours: count at most HD_MAX_IOV; copied */
 	int count;
 	int seg_count;		       /* at most HD_RMA_SEGS */
-	const struct hd_rma_seg *segs; /* the target's, of the same length in all; copied */
+	const struct hd_rma_seg *segs; /* the target's, of the same length in all; copied; never NULL */
 	uint64_t imm;
 	uint64_t tag; /* paired endpoints: hd_cqe.tag of the completion; else 0 */
 	void *ctx;

@@ -196,10 +196,12 @@ ssize_t hd_fi_check_rma(const struct hd_fi_ep *ep, const struct fi_msg_rma *msg,
 	return 0;
 }
 
-/* Lengths on both sides must agree; the engine looks. */
+/* Lengths on both sides must agree; the engine looks. It looks at the first remote segment also where there is none. */
 ssize_t hd_fi_post_rma(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum hd_rma_op op, uint32_t flags,
 		       bool locked)
 {
+	static const struct fi_rma_iov nothing;
+	const struct fi_rma_iov *there = msg->rma_iov_count ? msg->rma_iov : &nothing;
 	const struct rma r = {
 		.op = op, .peer = msg->addr, .data = msg->data, .context = msg->context, .flags = flags
 	};
@@ -207,7 +209,7 @@ ssize_t hd_fi_post_rma(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum h
 	return ofi_rma_post(ep, &r,
 			    (struct hd_rma_args){ .iov = msg->msg_iov,
 						  .count = (int)msg->iov_count,
-						  .segs = (const struct hd_rma_seg *)msg->rma_iov,
+						  .segs = (const struct hd_rma_seg *)there,
 						  .seg_count = (int)msg->rma_iov_count },
 			    locked);
 }

@@ -468,6 +468,29 @@ static void served_without_calls(struct ct *ct)
 	ct_take_back(&x.e, &x.r);
 }
 
+/* Of no bytes, and no segment on either side: done, and told where there are data. */
+static void no_segments(struct ct *ct)
+{
+	struct fi_msg_rma m = { .context = CTX(1), .data = 9 };
+	struct ct_rig x;
+	struct ct_comp c;
+
+	ct_rig_open(&x, ct, &rma, 64, ALL);
+	if (!ct->rank) {
+		m.addr = x.e.addr[1];
+		CT_POST(&x.e, fi_writemsg(x.e.ep, &m, FI_COMPLETION));
+		ct_wrote(&x.e, CTX(1));
+		CT_POST(&x.e, fi_readmsg(x.e.ep, &m, FI_COMPLETION));
+		ct_have_read(&x.e, CTX(1));
+		CT_POST(&x.e, fi_writemsg(x.e.ep, &m, FI_COMPLETION | FI_REMOTE_CQ_DATA));
+		ct_wrote(&x.e, CTX(1));
+	} else {
+		ct_any(&x.e, &c);
+		CT_TRUE(ct, !c.err && c.flags & FI_REMOTE_WRITE && c.data == 9 && !c.len);
+	}
+	ct_take_back(&x.e, &x.r);
+}
+
 /* Both ways at once, between three, with messages in between: nothing is lost or mixed up. */
 static void crossing(struct ct *ct)
 {
@@ -522,6 +545,7 @@ const struct ct_case ct_rma[] = {
 	{ "RMA", "rma-every-size-written-and-read-back", { sizes, sizes } },
 	{ "RMA", "rma-segments-on-both-sides-short", { vectors, vectors }, .arg = 1000 },
 	{ "RMA", "rma-segments-on-both-sides-long", { vectors, vectors }, .arg = 900001 },
+	{ "RMA", "rma-no-segments-on-either-side", { no_segments, no_segments } },
 	{ "RMA", "rma-inject", { inject, inject } },
 	{ "RMA", "rma-remote-CQ-data", { cq_data, cq_data } },
 	{ "RMA", "rma-selective-completion-and-delivery", { completions, completions } },

@@ -261,8 +261,8 @@ static int cq_signal(struct fid_cq *fid)
 
 /* ---- errors -------------------------------------------------------------------------------------------- */
 
-/* The address of a stranger, for fi_av_insert(3): bytes that were put there. */
-static size_t put_stranger(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct fi_cq_err_entry *out)
+/* The address of a stranger, for fi_av_insert(3): bytes that were put there, `room` at most. */
+static size_t put_stranger(const struct hd_fi_cq *cq, const struct hd_cqe *e, void *to, size_t room)
 {
 	int family = hd_fi_family(cq->domain->addr_format);
 	struct sockaddr_storage name;
@@ -270,10 +270,10 @@ static size_t put_stranger(const struct hd_fi_cq *cq, const struct hd_cqe *e, st
 
 	if (!e->err && !hd_source_name(cq->domain->node, e->src, family, &name))
 		len = hd_sockaddr_size((struct sockaddr *)&name);
-	if (len > out->err_data_size)
-		len = out->err_data_size;
+	if (len > room)
+		len = room;
 	if (len)
-		memcpy(out->err_data, &name, len);
+		memcpy(to, &name, len);
 	return len;
 }
 
@@ -286,13 +286,27 @@ static fi_addr_t cq_key_of(const struct hd_fi_domain *domain, const struct hd_cq
 }
 
 /*
- * Error data is the address of a stranger, and there is none of real errors. A program built for an interface before 1.5 has no
- * err_data_size behind err_data, so that must not be written, and no buffer there; one before 1.20 no src_addr behind those.
+ * Error data is the address of a stranger, and there is none of real errors. Who has no room for it gets it in a buffer of the queue. A program built for
+ * an interface before 1.5 has no err_data_size behind err_data, so that must not be written, and no buffer there.
  */
-static void put_error(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct fi_cq_err_entry *out)
+static void put_error_data(struct hd_fi_cq *cq, const struct hd_cqe *e, struct fi_cq_err_entry *out)
 {
-	const uint32_t version = cq->domain->fabric->fid.api_version;
+	const bool old = FI_VERSION_LT(cq->domain->fabric->fid.api_version, FI_VERSION(1, 5));
+	size_t len;
 
+	if (old || !out->err_data_size) {
+		len = put_stranger(cq, e, &cq->stranger, sizeof(cq->stranger));
+		out->err_data = len ? &cq->stranger : NULL;
+	} else {
+		len = out->err_data ? put_stranger(cq, e, out->err_data, out->err_data_size) : 0;
+	}
+	if (!old)
+		out->err_data_size = len;
+}
+
+/* A program built for an interface before 1.20 has no src_addr behind those. */
+static void put_error(struct hd_fi_cq *cq, const struct hd_cqe *e, struct fi_cq_err_entry *out)
+{
 	out->op_context = e->ctx;
 	out->flags = hd_fi_cqe_flags(e->flags);
 	out->len = e->len;
@@ -302,15 +316,9 @@ static void put_error(const struct hd_fi_cq *cq, const struct hd_cqe *e, struct 
 	out->olen = e->olen;
 	out->err = e->err ? hd_fi_errno(hd_status_errno(e->err)) : FI_EADDRNOTAVAIL;
 	out->prov_errno = hd_status_errno(e->err);
-	if (FI_VERSION_LT(version, FI_VERSION(1, 5))) {
-		out->err_data = NULL;
-		return;
-	}
-	if (FI_VERSION_GE(version, FI_VERSION(1, 20)))
+	put_error_data(cq, e, out);
+	if (FI_VERSION_GE(cq->domain->fabric->fid.api_version, FI_VERSION(1, 20)))
 		hd_fi_err_source(out, cq_key_of(cq->domain, e));
-	if (!out->err_data_size)
-		out->err_data = NULL;
-	out->err_data_size = out->err_data ? put_stranger(cq, e, out) : 0;
 }
 
 /* There are no flags for it, and some programs say FI_SEND or FI_RECV: an error is not kept from them for that. */

@@ -236,6 +236,8 @@ struct hd_fi_cq {
 	struct hd_fi_waiting waiting;
 	_Atomic int users; /* endpoints, poll sets */
 	bool looks;	   /* endpoints are bound, or have been, with a prefix or FI_SOURCE_ERR */
+	struct sockaddr_storage
+		stranger; /* the last one that was told of without room for him; under the node's lock */
 	struct hd_fi_object object;
 };
 

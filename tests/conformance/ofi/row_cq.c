@@ -149,12 +149,16 @@ static void source_unknown(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* FI_SOURCE_ERR: a message from a stranger is an error entry with his address, which can be inserted and answered. */
+/*
+ * FI_SOURCE_ERR: a message from a stranger is an error entry with his address, which can be inserted and answered. arg: the program has no room for that,
+ * and gets it in the provider's.
+ */
 static void source_err(struct ct *ct)
 {
+	const bool lent = ct->cs->arg;
 	struct ct_want want = { .caps = FI_MSG | FI_SOURCE | FI_SOURCE_ERR };
 	char buf[8] = { 0 }, name[CT_NAME];
-	struct fi_cq_err_entry err = { .err_data = name, .err_data_size = sizeof(name) };
+	struct fi_cq_err_entry err = { .err_data = name, .err_data_size = lent ? 0 : sizeof(name) };
 	struct fi_cq_tagged_entry entry;
 	struct ct_dom dom;
 	struct ct_ep e;
@@ -179,7 +183,9 @@ static void source_err(struct ct *ct)
 		CT_EQ(ct, err.err, FI_EADDRNOTAVAIL);
 		CT_EQ(ct, err.len, 5);
 		CT_TRUE(ct, err.op_context == CTX(1) && err.flags & FI_RECV && !strcmp(buf, "who?"));
-		CT_TRUE(ct, err.err_data == name && err.err_data_size == e.namelen);
+		CT_TRUE(ct, lent == (err.err_data != name) && err.err_data_size == e.namelen);
+		if (lent)
+			memcpy(name, err.err_data, e.namelen);
 		CT_EQ(ct, fi_cq_read(e.rxcq, &entry, 1), -FI_EAGAIN);
 		e.addr[1] = ct_insert(&e, name);
 		ct_recv(&e, buf, sizeof(buf), CTX(2));
@@ -664,6 +670,7 @@ const struct ct_case ct_cq[] = {
 	{ "CQ", "source-table", { source, source, source }, .arg = FI_AV_TABLE },
 	{ "CQ", "source-unknown", CT_TWO(source_unknown) },
 	{ "CQ", "source-err", CT_TWO(source_err) },
+	{ "CQ", "source-err-without-room", CT_TWO(source_err), .arg = 1 },
 	{ "CQ", "sread-sleeps", CT_TWO(sread_sleeps), .arg = FI_WAIT_UNSPEC, .slow = true },
 	{ "CQ", "sread-sleeps-fd", CT_TWO(sread_sleeps), .arg = FI_WAIT_FD, .slow = true },
 	{ "CQ", "sread-timeout", CT_TWO(sread_timeout) },

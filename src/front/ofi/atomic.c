@@ -86,7 +86,7 @@ static int atomic_check(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c)
 		return hd_fi_no(FI_EOPBADSTATE, "an atomic operation before fi_enable");
 	if (!(ep->bound.tx.caps & FI_ATOMIC) ||
 	    !(ep->bound.tx.caps & (c->how == HD_ATOMIC_BASE ? FI_WRITE : FI_READ)))
-		return hd_fi_no(FI_ENOSYS,
+		return hd_fi_no(FI_EOPNOTSUPP,
 				"the endpoint was not opened with FI_ATOMIC, or not for that direction");
 	return hd_atomic_can(c->how, c->op, c->type)
 		       ? 0

@@ -366,6 +366,31 @@ static void migration_waits(struct ct *ct)
 	cmt_close(&c);
 }
 
+/* A queue pair for which no protection domain is named is of the default one, whichever its shared receive queue is of. */
+static void default_domain(struct ct *ct)
+{
+	struct ibv_qp_init_attr attr = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
+	struct ibv_srq_init_attr srq = { .attr = { 4, 1, 0 } };
+	struct ibv_pd *own, *common;
+	struct cmt c;
+
+	cmt_open(ct, &c);
+	cmt_here(AF_INET, 0, &c.at);
+	c.id = cmt_id(&c);
+	CMT_OK(ct, rdma_bind_addr(c.id, cmt_at(&c)));
+	common = c.id->pd;
+	own = ibv_alloc_pd(c.id->verbs);
+	CT_TRUE(ct, common && own);
+	CMT_OK(ct, rdma_create_srq(c.id, own, &srq));
+	CT_TRUE(ct, c.id->srq->pd == own && c.id->pd == common);
+	CMT_OK(ct, rdma_create_qp(c.id, NULL, &attr));
+	CT_TRUE(ct, c.id->qp->pd == common && c.id->qp->srq == c.id->srq);
+	rdma_destroy_qp(c.id);
+	rdma_destroy_srq(c.id);
+	CT_EQ(ct, ibv_dealloc_pd(own), 0);
+	cmt_close(&c);
+}
+
 /* The address of all is this host, as with connect(2). */
 static void any_destination(struct ct *ct)
 {
@@ -392,4 +417,5 @@ const struct ct_case vt_cm_edges[] = { { "CM", "another-address", { another_addr
 				       { "CM", "listener-goes", CT_TWO(listener_goes) },
 				       { "CM", "hopeless-request", CT_TWO(hopeless_request) },
 				       { "CM", "migration-waits", { migration_waits } },
+				       { "CM", "default-domain", { default_domain } },
 				       { 0 } };

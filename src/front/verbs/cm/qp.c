@@ -404,7 +404,6 @@ HV_PUBLIC int rdma_create_srq_ex(struct rdma_cm_id *pub, struct ibv_srq_init_att
 			recv_cq_drop(id);
 		return hv_cm_ret(-err);
 	}
-	pub->pd = attr->pd;
 	return 0;
 }
 

@@ -56,8 +56,9 @@ HV_PUBLIC int rdma_join_multicast_ex(struct rdma_cm_id *pub, struct rdma_cm_join
 	struct hv_id *id = hv_id_of(pub);
 	union ibv_gid gid;
 
-	if (!pub || !attr || attr->comp_mask & ~(RDMA_CM_JOIN_MC_ATTR_RESERVED - 1u) ||
-	    !(attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS) ||
+	if (pub && attr && attr->comp_mask & ~(RDMA_CM_JOIN_MC_ATTR_RESERVED - 1u))
+		return hv_cm_ret(-ENOTSUP);
+	if (!pub || !attr || !(attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS) ||
 	    !(attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS) ||
 	    attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return hv_cm_ret(-EINVAL);

@@ -525,6 +525,29 @@ static void late_comer(struct ct *ct)
 
 /* ---- completions ----------------------------------------------------------------------------------------- */
 
+/* fi_endpoint(3): the endpoint's flags are for calls that have none; others say themselves whether they complete. */
+static void by_default(struct party *p, fi_addr_t group)
+{
+	uint64_t flags = FI_TRANSMIT | FI_COMPLETION;
+	struct fid_ep *ep = p->seat[0].ep;
+	const double end = ct_deadline(p->e.ct);
+	uint32_t one = 1, sum = 0;
+	struct ct *ct = p->e.ct;
+	struct ct_comp c;
+
+	CT_OK(ct, fi_control(&ep->fid, FI_SETOPSFLAG, &flags));
+	CT_POST(&p->e, fi_barrier(ep, group, CTX(3)));
+	ct_done(&p->e, CTX(3));
+	CT_POST(&p->e, fi_allreduce(ep, &one, 1, NULL, &sum, NULL, group, FI_UINT32, FI_SUM, 0, CTX(4)));
+	CT_POST(&p->e, fi_barrier2(ep, group, FI_COMPLETION, CTX(5)));
+	ct_any(&p->e, &c);
+	CT_TRUE(ct, !c.err && c.ctx == CTX(5));
+	while (fi_cntr_read(p->cntr) < 9)
+		ct_late(ct, end, "a reduction to be counted");
+	CT_EQ(ct, sum, 2);
+	ct_quiet(&p->e, 20, "a call without FI_COMPLETION");
+}
+
 /* A counter of what is written counts them; with FI_SELECTIVE_COMPLETION only those complete that ask for it. */
 static void counted(struct ct *ct)
 {
@@ -545,6 +568,7 @@ static void counted(struct ct *ct)
 	ct_done(&p.e, CTX(2));
 	CT_EQ(ct, fi_cntr_read(p.cntr), 6);
 	CT_EQ(ct, fi_cntr_readerr(p.cntr), 0);
+	by_default(&p, group);
 	party_leave(&p, 0);
 	party_close(&p);
 }

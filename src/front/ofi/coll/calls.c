@@ -158,9 +158,10 @@ static int take_args(const struct hd_fi_group *group, const struct call *c, stru
 	return rc;
 }
 
+/* The flags of a call replace the endpoint's, fi_endpoint(3). */
 static bool call_reports(const struct hd_fi_ep *ep, uint64_t flags)
 {
-	return ep->call.tx_always || (flags | ep->bound.tx.op_flags) & FI_COMPLETION;
+	return ep->call.tx_always || flags & FI_COMPLETION;
 }
 
 /* Caller holds the node's lock. */
@@ -221,7 +222,9 @@ static ssize_t coll_barrier2(struct fid_ep *ep, fi_addr_t group, uint64_t flags,
 
 static ssize_t coll_barrier(struct fid_ep *ep, fi_addr_t group, void *context)
 {
-	return coll_barrier2(ep, group, 0, context);
+	const uint64_t usual = ((struct hd_fi_ep *)ep)->bound.tx.op_flags & FI_COMPLETION;
+
+	return coll_barrier2(ep, group, usual, context);
 }
 
 static ssize_t coll_broadcast(struct fid_ep *ep, void *buf, size_t count, void *desc, fi_addr_t group,

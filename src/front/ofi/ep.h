@@ -346,8 +346,12 @@ HD_FI_INLINE int hd_fi_recv_source(const struct hd_fi_ep *ep, fi_addr_t src, boo
 	if (by_key)
 		return hd_fi_auth_source(ep, src, out);
 	*out = NULL;
-	if (!(ep->call.directed & kind) || src == FI_ADDR_UNSPEC)
+	if (!(ep->call.directed & kind))
 		return 0;
+	if (src == FI_ADDR_UNSPEC)
+		return ep->call.directed & HD_FI_DIRECTED_EXACT
+			       ? hd_fi_no(FI_EINVAL, "a receive from anybody, with FI_EXACT_DIRECTED_RECV")
+			       : 0;
 	*out = hd_fi_av_sender(ep->av, src);
 	return *out ? 0 : hd_fi_no(FI_EINVAL, "a receive from an address that is not in the address vector");
 }

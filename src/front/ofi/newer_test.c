@@ -310,6 +310,31 @@ static void sources_are_named_in_the_receives_asked_for(void **state)
 	sources_count(both | FI_TAGGED_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV, 0, -FI_EINVAL);
 }
 
+/* May receives be from anybody? */
+static void anybody_counts(uint64_t caps, int untagged, int tagged)
+{
+	const struct fi_msg_tagged looked = { .addr = FI_ADDR_UNSPEC };
+	struct opened o;
+	char buf[8];
+
+	open_all(&o, caps);
+	assert_int_equal(fi_recv(o.ep, buf, sizeof(buf), NULL, FI_ADDR_UNSPEC, NULL), untagged);
+	assert_int_equal(fi_trecv(o.ep, buf, sizeof(buf), NULL, FI_ADDR_UNSPEC, 1, 0, NULL), tagged);
+	assert_int_equal(fi_trecvmsg(o.ep, &looked, FI_PEEK), tagged);
+	close_all(&o);
+}
+
+static void sources_are_exact_where_that_is_asked_for(void **state)
+{
+	const uint64_t both = FI_MSG | FI_TAGGED;
+
+	core = FI_VERSION(2, 6);
+	anybody_counts(both | FI_DIRECTED_RECV, 0, 0);
+	anybody_counts(both | FI_EXACT_DIRECTED_RECV, -FI_EINVAL, -FI_EINVAL);
+	anybody_counts(both | FI_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV, -FI_EINVAL, -FI_EINVAL);
+	anybody_counts(both | FI_TAGGED_DIRECTED_RECV | FI_EXACT_DIRECTED_RECV, 0, -FI_EINVAL);
+}
+
 static void objects_open_on_every_library(void **state)
 {
 	struct opened o;
@@ -331,6 +356,7 @@ int main(void)
 		cmocka_unit_test(progress_of_all_at_once_is_granted),
 		cmocka_unit_test(newer_members_are_kept_or_refused),
 		cmocka_unit_test(sources_are_named_in_the_receives_asked_for),
+		cmocka_unit_test(sources_are_exact_where_that_is_asked_for),
 		cmocka_unit_test(objects_open_on_every_library),
 	};
 

@@ -62,14 +62,15 @@ static inline bool hd_fi_variable(const struct hd_fi_offer *offer, uint64_t caps
 static inline uint8_t hd_fi_directed(const struct hd_fi_offer *offer, uint64_t caps)
 {
 	const uint8_t both = HD_FI_DIRECTED_MSG | HD_FI_DIRECTED_TAGGED;
+	const uint8_t exact = caps & FI_EXACT_DIRECTED_RECV ? HD_FI_DIRECTED_EXACT : 0;
 
-	if (caps & FI_DIRECTED_RECV)
-		return both;
 	if (offer->series == 1)
-		return 0;
+		return caps & FI_DIRECTED_RECV ? both : 0;
+	if (caps & FI_DIRECTED_RECV)
+		return both | exact;
 	if (caps & FI_TAGGED_DIRECTED_RECV)
-		return HD_FI_DIRECTED_TAGGED;
-	return caps & FI_EXACT_DIRECTED_RECV ? both : 0;
+		return HD_FI_DIRECTED_TAGGED | exact;
+	return exact ? both | exact : 0;
 }
 
 /*

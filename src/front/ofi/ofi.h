@@ -67,7 +67,8 @@ extern struct fi_provider hd_fi_provider;
 /* receives that may name their source: sets of these */
 enum hd_fi_directed {
 	HD_FI_DIRECTED_MSG = 1,
-	HD_FI_DIRECTED_TAGGED = 2
+	HD_FI_DIRECTED_TAGGED = 2,
+	HD_FI_DIRECTED_EXACT = 4 /* those have to */
 };
 
 /* completion levels: the buffer is free (the default), it is at the target endpoint, it is matched there */

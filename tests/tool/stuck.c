@@ -218,6 +218,55 @@ static void hang_without_receive(void)
 	}
 }
 
+/* ---- a connection that nobody answers ------------------------------------------------------------------------------------------------ */
+
+static void hang_unanswered(void)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_NONE };
+	struct pollfd in = { .events = POLLIN };
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_pep *pep;
+	struct fid_ep *ep;
+	struct fid_eq *eq;
+	char name[128];
+	size_t len = sizeof(name);
+	bool told = false;
+
+	hints->caps = FI_MSG;
+	hints->ep_attr->type = FI_EP_MSG;
+	must(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints, &info), "fi_getinfo");
+	must(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
+	must(fi_eq_open(fabric, &attr, &eq, NULL), "fi_eq_open");
+	must(fi_passive_ep(fabric, info, &pep, NULL), "fi_passive_ep");
+	must(fi_pep_bind(pep, &eq->fid, 0), "fi_pep_bind");
+	must(fi_listen(pep), "fi_listen");
+	must(fi_getname(&pep->fid, name, &len), "fi_getname");
+	must(fi_domain(fabric, info, &domain, NULL), "fi_domain");
+	must(fi_endpoint(domain, info, &ep, NULL), "fi_endpoint");
+	must(fi_ep_bind(ep, &eq->fid, 0), "fi_ep_bind");
+	from.domain = domain;
+	must(fi_cq_open(domain, &(struct fi_cq_attr){ .size = 16 }, &from.cq, NULL), "fi_cq_open");
+	must(fi_ep_bind(ep, &from.cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+	must(fi_enable(ep), "fi_enable");
+	must(fi_connect(ep, name, NULL, 0), "fi_connect");
+	while (poll(&in, 1, 1) == 0) {
+		struct fi_cq_tagged_entry completion;
+		struct fi_eq_cm_entry entry;
+		uint32_t event;
+
+		fi_cq_read(from.cq, &completion, 1);
+		if (!told && fi_eq_read(eq, &event, &entry, sizeof(entry), 0) > 0 && event == FI_CONNREQ) {
+			told = true;
+			puts("ready");
+			fflush(stdout);
+		}
+	}
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
 int main(int argc, char **argv)
 {
 	const char *way = argc > 1 ? argv[1] : "";
@@ -225,6 +274,10 @@ int main(int argc, char **argv)
 
 	if (!strcmp(way, "rnr")) {
 		hang_without_receive();
+		return 0;
+	}
+	if (!strcmp(way, "unanswered")) {
+		hang_unanswered();
 		return 0;
 	}
 	side_open(&from, 4096);
@@ -246,7 +299,7 @@ int main(int argc, char **argv)
 			     "fi_trecv");
 		send_all(sizeof(data), false);
 	} else {
-		fprintf(stderr, "usage: stuck no-receive | no-credit | unread | rnr\n");
+		fprintf(stderr, "usage: stuck no-receive | no-credit | unread | rnr | unanswered\n");
 		return 2;
 	}
 	hang(reads);

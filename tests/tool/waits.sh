@@ -38,6 +38,9 @@ nodes = json.load(open('$tap_scratch/json'))['nodes']
 print([e['waits_for'] for n in nodes if n['program'] == 'stuck' for e in n['endpoints'] if e['waits_for']])"
 }
 
+check "a connection that nobody answers" hang unanswered shm
+check_output "its endpoint waits for the other end to accept" 'msg [0-9]+, asked: .* waits for the other end to accept \(fi_accept, rdma_accept\)$' cat "$tap_scratch/said"
+
 for t in shm tcp; do
 	check "a message without a receive, $t" hang no-receive $t
 	check_output "its endpoint waits for one" 'rdm 0, open: 0 receives posted, .* 1 messages wait.* waits for a receive to be posted here' cat "$tap_scratch/said"

@@ -48,6 +48,11 @@ static const struct {
 	[HD_CONN_OVER] = { "over", NULL, false },
 };
 
+const char *hd_conn_state_name(enum hd_conn_state state)
+{
+	return (unsigned)state < HD_CONN_STATES ? states[state].name : "?";
+}
+
 /* ---- what changes the state --------------------------------------------------------------------------------------------- */
 
 void hd_conn_post(struct hd_conn *c, uint32_t code, int err, const struct hd_private *priv)

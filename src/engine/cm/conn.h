@@ -21,6 +21,9 @@ enum hd_conn_state {
 	HD_CONN_STATES,
 };
 
+/* hd_conn_state_name: also of a state that another process says. */
+const char *hd_conn_state_name(enum hd_conn_state state);
+
 /* Private data on its way. */
 struct hd_private {
 	uint64_t word;

@@ -22,6 +22,7 @@ uint64_t hd_view_layout(void)
 		sizeof(struct hd_node),
 		sizeof(struct hd_ep),
 		sizeof(struct hd_qp),
+		sizeof(struct hd_conn),
 		sizeof(struct hd_peer),
 		sizeof(struct hd_rq),
 		sizeof(struct hd_cq),
@@ -31,11 +32,13 @@ uint64_t hd_view_layout(void)
 		offsetof(struct hd_ep, conn),
 		offsetof(struct hd_qp, life.state),
 		offsetof(struct hd_qp, respq),
+		offsetof(struct hd_conn, state),
 		offsetof(struct hd_peer, hh),
 		offsetof(struct hd_rq, match[1]),
 		HD_WIRE_VERSION,
 		HD_PAGE_VERSION,
 		HD_QP_STATES,
+		HD_CONN_STATES,
 	};
 	uint64_t sum = 1;
 
@@ -58,6 +61,7 @@ struct view_parts {
 	struct hd_cq rx_cq;
 	struct hd_txq tx;
 	struct hd_qp qp;
+	struct hd_conn conn; /* idle: there is none */
 	struct hd_bound_port port;
 	struct hd_peer peer; /* on whose credit or room the send queue waits; state DEAD: on nobody's */
 };
@@ -77,7 +81,27 @@ static const char *kind_of(const struct hd_ep *ep)
 
 static const char *state_of(const struct view_parts *v)
 {
-	return v->ep.qp ? hd_qp_state_name(v->qp.life.state) : "open";
+	if (v->ep.qp)
+		return hd_qp_state_name(v->qp.life.state);
+	return v->ep.conn ? hd_conn_state_name(v->conn.state) : "open";
+}
+
+/* What a connection under way waits for; NULL: there is none. */
+static const char *conn_waits_for(const struct hd_conn *c)
+{
+	switch (c->state) {
+	case HD_CONN_CALLING:
+	case HD_CONN_REACHING:
+		return "the other end to be reached";
+	case HD_CONN_ASKED:
+		return "the other end to accept (fi_accept, rdma_accept)";
+	case HD_CONN_AGREED:
+		return "this program to confirm";
+	case HD_CONN_ANSWERED:
+		return "the other end to confirm";
+	default:
+		return NULL;
+	}
 }
 
 /* A request waits for a receive: how many of the tries that its sender allows are over. */
@@ -128,9 +152,13 @@ static enum hd_view_cause cause_of(const struct view_parts *v, uint32_t waiting)
 
 static void say_ep(const struct view_parts *v, const struct hd_view_ep *shown, char *text, size_t size)
 {
+	const char *peer = conn_waits_for(&v->conn);
+
 	text[0] = '\0';
 	if (shown->cause == HD_VIEW_UNREAD)
 		snprintf(text, size, "its completion queue to be read: it is full");
+	else if (peer)
+		snprintf(text, size, "%s", peer);
 	else if (v->ep.qp)
 		say_queue_pair(v, text, size);
 	else if (shown->cause == HD_VIEW_NO_RECEIVE)
@@ -154,6 +182,7 @@ static bool view_parts_get(const struct hd_view_reader *r, const struct hd_ep *a
 	view_get(r, v->ep.rq, &v->rq, sizeof(v->rq));
 	view_get(r, v->ep.tx, &v->tx, sizeof(v->tx));
 	view_get(r, v->ep.bound_port, &v->port, sizeof(v->port));
+	view_get(r, v->ep.conn, &v->conn, sizeof(v->conn));
 	if (!v->ep.qp)
 		return true;
 	if (!view_get(r, v->ep.qp, &v->qp, sizeof(v->qp)))

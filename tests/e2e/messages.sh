@@ -152,11 +152,17 @@ shm_alone() {
 	local server ip port
 	HEDDLE_TRANSPORT=$1 timeout 20 "$P" serve >"$S/alone" &
 	server=$!
-	address_in "$S/alone" "$server" && HEDDLE_TRANSPORT=shm timeout 20 "${@:2}" call "$ip" "$port"
+	address_in "$S/alone" "$server" && HEDDLE_LOG=info HEDDLE_TRANSPORT=shm timeout 20 "${@:2}" call "$ip" "$port"
 	kill "$server"
 	wait "$server"
 }
 check_output "another end that shares no memory" 'the other end shares none with this one: .*; use HEDDLE_TRANSPORT=auto at both' shm_alone tcp "$P"
+# no_routes COMMAND…: that nothing sends the reader to the routes of the host without naming the setting
+no_routes() {
+	"$@" >"$S/told" 2>&1 || true
+	grep -F 'cannot be reached' "$S/told" && ! grep -F 'ip route get' "$S/told" | grep -vF 'HEDDLE_TRANSPORT=shm' && ! grep 'link .* closed: No route' "$S/told"
+}
+check "which is not said to be a matter of routes" no_routes shm_alone tcp "$P"
 
 # narrow COMMAND: in a network whose kernel gives out one port alone, which somebody has
 narrow() {

@@ -5,6 +5,7 @@
  * it is left alone again.
  */
 #include "base/advice.h"
+#include "base/config.h"
 #include "base/log.h"
 #include "engine/link/link.h"
 
@@ -276,6 +277,14 @@ void hd_dest_unbind(struct hd_dest *dest)
 	hd_dest_release(dest);
 }
 
+/* A host that has a way to it counts as unreachable, too, where shared memory alone is allowed and it has none. */
+static const char *unreached_advice(const struct hd_dest *dest, int err)
+{
+	if (err == -EHOSTUNREACH && hd_links(dest->node)->transport_choice == HD_USE_SHM)
+		return ": HEDDLE_TRANSPORT=shm allows shared memory alone: use auto at both, or see `ip route get`";
+	return hd_advice_call(-err);
+}
+
 void hd_dest_fail(struct hd_dest *dest, int err)
 {
 	char text[80];
@@ -283,7 +292,7 @@ void hd_dest_fail(struct hd_dest *dest, int err)
 	if (dest->retry.due)
 		hd_timer_stop(dest->node, &dest->retry);
 	hd_info("%s cannot be reached: %s%s", hd_addr_text((void *)&dest->addr, text, sizeof(text)),
-		strerror(-err), hd_advice_call(-err));
+		strerror(-err), unreached_advice(dest, err));
 	dest->state = HD_DEST_IDLE;
 	dest->link = NULL;
 	dest->tries = 0;

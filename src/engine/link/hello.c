@@ -239,6 +239,9 @@ static const char *without_shm(const struct hd_link *link)
 	return "shares none with this one: it has HEDDLE_TRANSPORT=tcp, or one of both says what is wrong; use HEDDLE_TRANSPORT=auto at both";
 }
 
+/* Why a link ends that could be made: its error alone would send the reader to the routes of the host. */
+static const char shm_alone[] = "HEDDLE_TRANSPORT=shm allows no data over it";
+
 /* May this link carry data? */
 static bool link_allowed(const struct hd_link *link)
 {
@@ -258,7 +261,7 @@ static void without(struct hd_peer *peer, int err)
 	else if (link_allowed(peer->shaking))
 		hd_hello_choose(peer, peer->shaking);
 	else
-		hd_link_down(peer->shaking, -EHOSTUNREACH, NULL);
+		hd_link_down(peer->shaking, -EHOSTUNREACH, shm_alone);
 }
 
 /*
@@ -480,7 +483,7 @@ static int hello_use(struct hd_link *link)
 	if (!peer || peer->initiator || peer->state != HD_PEER_SHAKING)
 		return hd_link_broken(link, "a choice that is not theirs");
 	if (!link_allowed(link))
-		return greeting_fail(link, -EHOSTUNREACH, NULL);
+		return greeting_fail(link, -EHOSTUNREACH, shm_alone);
 	hd_hello_finish(peer, link);
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* hd-bench: two processes, any libfabric provider with reliable datagram endpoints, one line of key=value
- * words per result. It forks its second process before it touches libfabric. The options are in fi_options.c.
+/* hd-bench: two processes, any libfabric provider with reliable datagram endpoints, one line of
+ * key=value words per result. It forks its second process before it touches libfabric. The
+ * options are in fi_options.c.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 static struct hd_bench bench;
 
-/* ---- stuck or dead partner --------------------------------------------------------------------------------
+/* ---- stuck or dead partner ----------------------------------------------------------------------
  */
 
 static void on_alarm(int sig)
@@ -43,7 +44,7 @@ static void on_child(int sig)
 	_exit(1);
 }
 
-/* ---- commands ---------------------------------------------------------------------------------------------
+/* ---- commands -----------------------------------------------------------------------------------
  */
 
 static void serve(struct hd_bench *b)
@@ -129,7 +130,7 @@ static void meet(struct hd_bench *b)
 	b->side.peer = hd_side_insert(&b->side, &other);
 }
 
-/* ---- the processes ----------------------------------------------------------------------------------------
+/* ---- the processes ------------------------------------------------------------------------------
  */
 
 static void server_main(struct hd_bench *b, int *idle)

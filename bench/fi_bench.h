@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The tests of hd-bench. Each has a client half, which times and prints, and a server half, which answers one
- * command. The client sends a command, the server says when it is ready, and only then does the clock start. */
+/* The tests of hd-bench. Each has a client half, which times and prints, and a server half, which
+ * answers one command. The client sends a command, the server says when it is ready, and only
+ * then does the clock start. */
 #ifndef HD_BENCH_FI_BENCH_H
 #define HD_BENCH_FI_BENCH_H
 
@@ -52,8 +53,8 @@ struct hd_bench {
 	const char *what; /* the test that is running, for messages */
 };
 
-/* hd_bench_parse - fill *b from the command line. Prints the usage and exits where it is wrong or asks for
- * help. */
+/* hd_bench_parse - fill *b from the command line. Prints the usage and exits where it
+ * is wrong or asks for help. */
 void hd_bench_parse(struct hd_bench *b, int argc, char **argv);
 
 /* hd_bench_order - tell the server to run `cmd` and wait until it is ready. Client only. */
@@ -69,12 +70,14 @@ void hd_bench_tell(struct hd_bench *b, const struct hd_answer *a);
 /* hd_bench_begin - print the words that start every line of result: test, provider, and mode. */
 void hd_bench_begin(const struct hd_bench *b, const char *test);
 
-/* hd_bench_calibrate - find how often to repeat so that one repetition takes b->rep_ms. `run` performs n
- * rounds and returns nanoseconds; it serves as warm-up as well. */
+/* hd_bench_calibrate - find how often to repeat so that one repetition takes b->rep_ms. `run`
+ * performs n rounds and returns nanoseconds; it serves as warm-up as well. */
 uint64_t hd_bench_calibrate(struct hd_bench *b, const struct hd_cmd *cmd,
 			    double (*run)(struct hd_bench *b, const struct hd_cmd *cmd));
 
-/* The halves of the tests. The client's print lines of result on stdout; all give up on an error. */
+/*
+ * The halves of the tests. The client's print lines of result on stdout; all give up on an error.
+ */
 void hd_verify_client(struct hd_bench *b, size_t size);
 void hd_verify_server(struct hd_bench *b, const struct hd_cmd *cmd);
 void hd_lat_client(struct hd_bench *b, size_t size);
@@ -88,8 +91,8 @@ void hd_wake_server(struct hd_bench *b, const struct hd_cmd *cmd);
 void hd_sleep_client(struct hd_bench *b);
 void hd_sleep_server(struct hd_bench *b, const struct hd_cmd *cmd);
 
-/* hd_idle_start - fork b->nidle processes that will connect with the server; fds[i] is the server's control
- * channel to one of them. Called before any process touches libfabric. */
+/* hd_idle_start - fork b->nidle processes that will connect with the server; fds[i] is the server's
+ * control channel to one of them. Called before any process touches libfabric. */
 void hd_idle_start(struct hd_bench *b, int *fds, pid_t *pids);
 
 /* hd_idle_meet - let each idle process exchange a message with this server and go to sleep. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * hd-buffered: what a receive of 64 bytes costs the receiver, posted against handed over (FI_BUFFERED_RECV).
+ * hd-buffered: what a receive of 64 bytes costs the receiver, posted against handed
+ * over (FI_BUFFERED_RECV).
  *
- * One process, two domains, no thread: a batch is sent, which is not timed, and then received, which is: posting
- * (before the batch) and reading completions, against reading completions and discarding. Batches of the two kinds
- * alternate, so a slow minute of the machine hits both; medians are printed.
+ * One process, two domains, no thread: a batch is sent, which is not timed, and then received,
+ * which is: posting (before the batch) and reading completions, against reading completions and
+ * discarding. Batches of the two kinds alternate, so a slow minute of the machine hits both;
+ * medians are printed.
  */
 #include <stdio.h>
 #include <stdlib.h>

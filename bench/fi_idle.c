@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Idle peers: processes that connect with the server, exchange one message with it, and then sleep in
- * read(2), so that the two busy processes keep the two cores. */
+/* Idle peers: processes that connect with the server, exchange one message with it, and then sleep
+ * in read(2), so that the two busy processes keep the two cores. */
 #include <unistd.h>
 
 #include "ctl.h"
 #include "fi_bench.h"
 #include "fi_peer.h"
 
-/* Open first, in parallel with the others; then sleep until the server calls this one, so that only one idle
- * process at a time spins for its answer. */
+/* Open first, in parallel with the others; then sleep until the server calls this one, so that only
+ * one idle process at a time spins for its answer. */
 static void idle_main(struct hd_bench *b, int fd)
 {
 	struct hd_side_opts o = b->open;

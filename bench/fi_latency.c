@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Ping-pong, and the check that a message of each size arrives whole before anything of that size is timed. */
+/*
+ * Ping-pong, and the check that a message of each size arrives whole before
+ * anything of that size is timed.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -62,8 +65,8 @@ void hd_verify_server(struct hd_bench *b, const struct hd_cmd *cmd)
 	check_filled(s->rx_buf, cmd->size, 1);
 }
 
-/* Both halves keep one receive posted ahead, so that every message finds its buffer, and post the next one
- * behind the send, where it costs no latency. */
+/* Both halves keep one receive posted ahead, so that every message finds its buffer, and post the
+ * next one behind the send, where it costs no latency. */
 static double pingpong(struct hd_bench *b, const struct hd_cmd *cmd)
 {
 	struct hd_side *s = &b->side;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What a match costs when many receives are posted, or many messages wait, each with an exact tag of its own.
+/* What a match costs when many receives are posted, or many messages wait, each with
+ * an exact tag of its own.
  *
- * posted:  the server posts `batch` receives, then the messages arrive in the given order. Timed from the
- * first completion to the last, so neither the posting nor the first message's journey counts. waiting:
- * `batch` messages arrive with tags in rising order, then a marker; then the receives are posted in the given
- * order. Timed from the first post to the last completion.
+ * posted: the server posts `batch` receives, then the messages arrive in the given order. Timed
+ * from the first completion to the last, so neither the posting nor the first message's journey
+ * counts. waiting: `batch` messages arrive with tags in rising order, then a marker; then the
+ * receives are posted in the given order. Timed from the first post to the last completion.
  *
- * The cost with one is measured in the same way in batches of BASE_BATCH messages that all carry one tag, so
- * that each match is the first entry looked at: a sustained rate, not a round trip. */
+ * The cost with one is measured in the same way in batches of BASE_BATCH messages that all carry
+ * one tag, so that each match is the first entry looked at: a sustained rate, not a round trip. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +32,8 @@ static const char *const order_names[] = { "one-tag", "rising", "reverse", "rand
 static uint32_t *make_order(uint64_t n, enum hd_order order)
 {
 	uint32_t *tags = calloc(n, sizeof(*tags));
-	uint64_t x = 88172645463325252ull; /* xorshift64, the same seed each time: runs are comparable */
+	/* xorshift64, the same seed each time: runs are comparable */
+	uint64_t x = 88172645463325252ull;
 
 	if (!tags)
 		hd_give_up("no memory for %llu tags", (unsigned long long)n);
@@ -114,7 +116,10 @@ static double batch_posted(struct receiver *r)
 	return first < r->batch ? (double)start / (double)(r->batch - first) : 0;
 }
 
-/* One batch with the messages ahead. The marker arrives behind them, so all of them wait when it completes. */
+/*
+ * One batch with the messages ahead. The marker arrives behind them, so all of
+ * them wait when it completes.
+ */
 static double batch_waiting(struct receiver *r)
 {
 	uint64_t start, marker = r->s->rx_done + 1;

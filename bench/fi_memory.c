@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* hd-memory: what endpoints, posted buffers and idle peers cost in memory. Resident pages of this process (Rss of
- * /proc/self/smaps_rollup), those that it shares with a peer counted in full; the kernel's own are not seen. */
+/* hd-memory: what endpoints, posted buffers and idle peers cost in memory. Resident pages of this
+ * process (Rss of /proc/self/smaps_rollup), those that it shares with a peer counted in full; the
+ * kernel's own are not seen. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What the tests of hd-bench stand on: orders and answers between its two processes, and how often to repeat. */
+/*
+ * What the tests of hd-bench stand on: orders and answers between its two processes,
+ * and how often to repeat.
+ */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -6,10 +6,16 @@
 
 #include "fi_side.h"
 
-/* hd_peer_main - what such a process does: opens its side at once, says hello when the server calls it, and sleeps in read(2) until told to end. */
+/*
+ * hd_peer_main - what such a process does: opens its side at once, says hello when the server calls
+ * it, and sleeps in read(2) until told to end.
+ */
 void hd_peer_main(const struct hd_side_opts *o, int fd);
 
-/* hd_peer_meet - the server calls one of them, answers its hello, and waits until it has the answer. */
+/*
+ * hd_peer_meet - the server calls one of them, answers its hello, and waits
+ * until it has the answer.
+ */
 void hd_peer_meet(struct hd_side *s, int fd);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * hd-rma: one-sided operations of a libfabric provider between two processes of this host, beside the bare system call that the kernel
- * has for the same thing, in turn with it. The target is asleep (in read(2) on the control channel) or polls its completion queue.
- * It forks its second process before it touches libfabric.
+ * hd-rma: one-sided operations of a libfabric provider between two processes of this host, beside
+ * the bare system call that the kernel has for the same thing, in turn with it. The target is
+ * asleep (in read(2) on the control channel) or polls its completion queue. It forks its second
+ * process before it touches libfabric.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,7 +26,10 @@
 struct target {
 	struct hd_side_name name;
 	uint64_t addr, key;
-	uint64_t at; /* what one-sided operations call it: the same where addresses are virtual, else an offset */
+	/*
+	 * what one-sided operations call it: the same where addresses are virtual, else an offset
+	 */
+	uint64_t at;
 	pid_t pid;
 };
 
@@ -53,7 +57,7 @@ struct rma {
 	const char *prov;
 };
 
-/* ---- operations ------------------------------------------------------------------------------------------ */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static bool try_op(struct rma *r, bool out, size_t size, void *from)
 {
@@ -129,7 +133,7 @@ static uint64_t calibrate(struct rma *r, const struct what *w)
 	return n < 4 ? 4 : n;
 }
 
-/* ---- what is measured -------------------------------------------------------------------------------------- */
+/* ---- what is measured ------------------------------------------------------------------------ */
 
 static void say(struct rma *r, enum word word, uint64_t count)
 {
@@ -184,7 +188,7 @@ static void beside_all(struct rma *r, const char *state)
 	}
 }
 
-/* ---- ping-pong: numbers written to each other's memory, and messages -------------------------------------------- */
+/* ---- ping-pong: numbers written to each other's memory, and messages ------------------------- */
 
 /* Where the other writes its numbers to; ours are taken from the start of the sending buffer. */
 static _Atomic uint64_t *flag_of(struct rma *r)
@@ -263,7 +267,7 @@ static void pingpongs(struct rma *r)
 	       hd_samples_median(&written), hd_samples_median(&sent));
 }
 
-/* ---- the two processes ---------------------------------------------------------------------------------------- */
+/* ---- the two processes ----------------------------------------------------------------------- */
 
 static void meet(struct rma *r)
 {

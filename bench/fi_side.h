@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* One process's end of a libfabric benchmark: an endpoint with one completion queue, two buffers, and
- * counters of what has completed. Nothing here knows a provider by name. One thread per side. */
+/* One process's end of a libfabric benchmark: an endpoint with one completion queue,
+ * two buffers, and counters of what has completed. Nothing here knows a provider by
+ * name. One thread per side. */
 #ifndef HD_BENCH_FI_SIDE_H
 #define HD_BENCH_FI_SIDE_H
 
@@ -64,7 +65,10 @@ struct hd_side_name {
 	char bytes[256];
 };
 
-/* hd_side_open - open an enabled endpoint. Gives up with the provider's reason. The caller closes the side. */
+/*
+ * hd_side_open - open an enabled endpoint. Gives up with the provider's reason.
+ * The caller closes the side.
+ */
 void hd_side_open(struct hd_side *s, const struct hd_side_opts *o);
 
 /* hd_side_close - release everything that hd_side_open made. */
@@ -76,7 +80,9 @@ void hd_side_name(struct hd_side *s, struct hd_side_name *name);
 /* hd_side_insert - resolve a peer's name; gives up when the provider refuses it. */
 fi_addr_t hd_side_insert(struct hd_side *s, const struct hd_side_name *name);
 
-/* hd_side_cq_failed - explain why fi_cq_read returned `ret` (its error entry included) and give up. */
+/*
+ * hd_side_cq_failed - explain why fi_cq_read returned `ret` (its error entry included) and give up.
+ */
 _Noreturn void hd_side_cq_failed(struct hd_side *s, ssize_t ret);
 
 /* hd_side_failed - give up because call `what` returned the negative fabric error `ret`. */
@@ -96,8 +102,8 @@ static inline void hd_side_account(struct hd_side *s, const struct fi_cq_tagged_
 	}
 }
 
-/* hd_side_read - read up to `max` completions without blocking; returns how many. Gives up on an error
- * completion. They are not counted yet: see hd_side_account. */
+/* hd_side_read - read up to `max` completions without blocking; returns how many. Gives up on an
+ * error completion. They are not counted yet: see hd_side_account. */
 static inline size_t hd_side_read(struct hd_side *s, struct fi_cq_tagged_entry *e, size_t max)
 {
 	ssize_t n = fi_cq_read(s->cq, e, max);
@@ -132,8 +138,8 @@ static inline bool hd_side_idle(const struct hd_side *s)
 	return s->tx_nfree == HD_SIDE_TX;
 }
 
-/* hd_side_try_send - send len bytes of the send buffer to `dest`. Returns false when the provider is full or
- * HD_SIDE_TX sends are outstanding: reap, then try again. */
+/* hd_side_try_send - send len bytes of the send buffer to `dest`. Returns false when the provider
+ * is full or HD_SIDE_TX sends are outstanding: reap, then try again. */
 static inline bool hd_side_try_send(struct hd_side *s, fi_addr_t dest, size_t len, uint64_t tag)
 {
 	bool inject = s->inject_max && len <= s->inject_max;
@@ -166,8 +172,8 @@ static inline void hd_side_send(struct hd_side *s, fi_addr_t dest, size_t len, u
 		hd_side_reap(s);
 }
 
-/* hd_side_try_recv - post a receive of len bytes at `offset` of the receive buffer under context number
- * `slot`. Returns false when the provider is full: reap, then try again. */
+/* hd_side_try_recv - post a receive of len bytes at `offset` of the receive buffer under context
+ * number `slot`. Returns false when the provider is full: reap, then try again. */
 static inline bool hd_side_try_recv(struct hd_side *s, size_t offset, size_t len, uint64_t tag, size_t slot)
 {
 	void *ctx = &s->rx_ctx[slot];
@@ -183,7 +189,10 @@ static inline bool hd_side_try_recv(struct hd_side *s, size_t offset, size_t len
 	return true;
 }
 
-/* hd_side_recv - post a receive at the start of the buffer, making progress until the provider takes it. */
+/*
+ * hd_side_recv - post a receive at the start of the buffer, making progress
+ * until the provider takes it.
+ */
 static inline void hd_side_recv(struct hd_side *s, size_t len, uint64_t tag, size_t slot)
 {
 	while (__builtin_expect(!hd_side_try_recv(s, 0, len, tag, slot), 0))

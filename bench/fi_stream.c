@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* One-way bandwidth and message rate. At most `window` messages are under way: the server keeps that many
- * receives posted and acknowledges every `ack` messages, so the pipe never runs dry and no message is ever
- * unexpected. */
+/* One-way bandwidth and message rate. At most `window` messages are under way: the server keeps
+ * that many receives posted and acknowledges every `ack` messages, so the pipe never runs dry and
+ * no message is ever unexpected. */
 #include <stdio.h>
 
 #include "fi_bench.h"

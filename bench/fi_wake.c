@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A server asleep in fi_cq_sread: how long until its answer arrives, and what its sleep costs. raw_wake.c
- * measures a bare eventfd in the same structure. */
+/* A server asleep in fi_cq_sread: how long until its answer arrives, and what its sleep costs.
+ * raw_wake.c measures a bare eventfd in the same structure. */
 #include <stdio.h>
 #include <sys/resource.h>
 

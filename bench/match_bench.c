@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * match-bench: nanoseconds per operation of the matching table alone, exact tags, with a given number of entries in it.
+ * match-bench: nanoseconds per operation of the matching table alone, exact tags, with a given
+ * number of entries in it.
  *
  *	post     a receive is posted while as many stand there as the line says
  *	take     a message finds its receive
  *	put      a message is put among those that wait
  *	claim    a receive finds its waiting message and takes it out
  *
- * The table is filled, then entries are taken and put back one by one, so that the number stays. Entries lie in a pool in the
- * order in which they were first posted, 256 bytes each, as an engine's would; "order" is the order of the tags asked for.
+ * The table is filled, then entries are taken and put back one by one, so that the number stays.
+ * Entries lie in a pool in the order in which they were first posted, 256 bytes each, as an
+ * engine's would; "order" is the order of the tags asked for.
  */
 #include <stdio.h>
 #include <stdlib.h>

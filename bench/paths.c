@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * hd-paths: carry out one named operation again and again, for callgrind(1) to count its instructions; bench/instructions drives
- * it. Time hardly matters to what is counted, so a busy machine does not either. What a processor takes for an instruction is another
- * matter, which bench/run measures.
+ * hd-paths: carry out one named operation again and again, for callgrind(1) to count its
+ * instructions; bench/instructions drives it. Time hardly matters to what is counted, so a busy
+ * machine does not either. What a processor takes for an instruction is another matter, which
+ * bench/run measures.
  *
- * Only the interfaces of programs are used: what is counted is the front, the engine and the transport together, and the program runs with any
- * build, before and after a change.
+ * Only the interfaces of programs are used: what is counted is the front, the engine and the
+ * transport together, and the program runs with any build, before and after a change.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,8 +30,9 @@
 #define PAUSE_US 200
 
 /*
- * Threads of the libraries see whether the program still polls, by the clock. Under callgrind that looks as if it had gone: they wait
- * so many times longer here. Both functions are called in place of the C library's, by the libraries too.
+ * Threads of the libraries see whether the program still polls, by the clock. Under callgrind that
+ * looks as if it had gone: they wait so many times longer here. Both functions are called in place
+ * of the C library's, by the libraries too.
  */
 #define SLOWER 100
 

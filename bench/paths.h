@@ -4,11 +4,14 @@
 #ifndef HD_BENCH_PATHS_H
 #define HD_BENCH_PATHS_H
 
-/* Operations at a time: how often their ends are looked for depends on the clock, and weighs less so. */
+/*
+ * Operations at a time: how often their ends are looked for depends on the
+ * clock, and weighs less so.
+ */
 #define BATCH 4
 
-/* Both ends are in this process and use one thread. open: connect them. batch: BATCH operations, until both ends have been told of all.
- * Both give up on any failure. */
+/* Both ends are in this process and use one thread. open: connect them. batch: BATCH operations,
+ * until both ends have been told of all. Both give up on any failure. */
 struct path {
 	const char *name;
 	void (*open)(void);
@@ -16,8 +19,9 @@ struct path {
 };
 
 /*
- * Before a batch of short writes, which go by packet to a target that has polled a moment ago, and else by a direct copy: lets that
- * moment pass, so that they always go the second way. Nothing is counted meanwhile.
+ * Before a batch of short writes, which go by packet to a target that has polled a moment ago,
+ * and else by a direct copy: lets that moment pass, so that they always go the second way.
+ * Nothing is counted meanwhile.
  */
 void paths_pause(void);
 

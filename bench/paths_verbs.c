@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Paths of verbs: two contexts of this process, each with a queue pair, whose receives come from a shared queue. */
+/*
+ * Paths of verbs: two contexts of this process, each with a queue pair, whose receives
+ * come from a shared queue.
+ */
 #include <stdbool.h>
 #include <string.h>
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * raw-copy: process_vm_writev(2) and process_vm_readv(2) and nothing else. What a call costs that writes 8 bytes to a process which sleeps,
- * or spins on them as programs do that wait for a write; the two in a ping-pong; and how much a row of calls reads, or writes.
+ * raw-copy: process_vm_writev(2) and process_vm_readv(2) and nothing else. What a call costs that
+ * writes 8 bytes to a process which sleeps, or spins on them as programs do that wait for a write;
+ * the two in a ping-pong; and how much a row of calls reads, or writes.
  *
- * The memory is aligned to pages and twice as large as what is copied, like that of perftest's programs: how the kernel backs it with
- * pages decides much of what a long copy costs.
+ * The memory is aligned to pages and twice as large as what is copied, like that of perftest's
+ * programs: how the kernel backs it with pages decides much of what a long copy costs.
  */
 #include <getopt.h>
 #include <stdatomic.h>
@@ -27,7 +28,8 @@ struct raw {
 	long reps, rep_ms;
 	size_t sizes[SIZES_MAX];
 	int nsizes;
-	char *ours, *theirs; /* of the size that is measured: where it is here, and in the other process */
+	/* of the size that is measured: where it is here, and in the other process */
+	char *ours, *theirs;
 };
 
 enum word {
@@ -43,7 +45,7 @@ struct order {
 	uint64_t n; /* the number to spin for; rounds; bytes */
 };
 
-/* ---- copying --------------------------------------------------------------------------------------------------------------- */
+/* ---- copying --------------------------------------------------------------------------------- */
 
 static _Atomic uint64_t *flag_at(char *at)
 {
@@ -86,7 +88,7 @@ static void pingpong(const struct raw *r, uint64_t n, bool first)
 	}
 }
 
-/* ---- the two processes ------------------------------------------------------------------------------------------------------- */
+/* ---- the two processes ----------------------------------------------------------------------- */
 
 static void memory_get(struct raw *r, size_t size)
 {

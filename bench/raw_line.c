@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* raw-line: what one cache line takes between two CPUs, there and back, halved; the best of short runs. Where the CPUs share
- * a cache it is some 60 to 90 ns, where they do not 200 and more, and a hypervisor moves them between the two. */
+/* raw-line: what one cache line takes between two CPUs, there and back, halved; the best of short
+ * runs. Where the CPUs share a cache it is some 60 to 90 ns, where they do not 200 and more, and a
+ * hypervisor moves them between the two. */
 #include <getopt.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* raw-tcp: what a bare TCP socket gives on loopback, both ends spinning: the floor under any transport over
- * TCP. Prints the same lines as hd-bench: half round trip per size, and a one-way stream of sends of each
- * size. */
+/* raw-tcp: what a bare TCP socket gives on loopback, both ends spinning: the floor under any
+ * transport over TCP. Prints the same lines as hd-bench: half round trip per size, and a one-way
+ * stream of sends of each size. */
 #include <errno.h>
 #include <getopt.h>
 #include <netinet/in.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* raw-wake: what it takes to wake a process that sleeps in poll(2) on an eventfd, and to hear from it. The
- * structure is that of hd-bench --wake: pause, start the clock, wake, spin until the answer is there, stop
- * the clock. The answer is one store into shared memory. */
+/* raw-wake: what it takes to wake a process that sleeps in poll(2) on an eventfd, and to hear from
+ * it. The structure is that of hd-bench --wake: pause, start the clock, wake, spin until the answer
+ * is there, stop the clock. The answer is one store into shared memory. */
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * hd-verbs: what perftest does not measure of a verbs device. Many RC queue pairs of one process that share a receive queue: do all get on, and what
- * does an idle one cost in memory? And how often is a process woken, by a write to an eventfd, that polls all the time, and one that
- * sleeps?
+ * hd-verbs: what perftest does not measure of a verbs device. Many RC queue pairs of one process
+ * that share a receive queue: do all get on, and what does an idle one cost in memory? And how
+ * often is a process woken, by a write to an eventfd, that polls all the time, and one that sleeps?
  *
- * It knows nothing of how the device sleeps: write() is this program's own, and counts. That a sleeper is woken shows that it would be
- * seen. It forks its second process before it touches verbs. The first one sends, the second receives.
+ * It knows nothing of how the device sleeps: write() is this program's own, and counts. That a
+ * sleeper is woken shows that it would be seen. It forks its second process before it touches
+ * verbs. The first one sends, the second receives.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -54,7 +55,7 @@ struct answer {
 	uint64_t seen, woken;
 };
 
-/* ---- counting wakes ----------------------------------------------------------------------------------------------------- */
+/* ---- counting wakes -------------------------------------------------------------------------- */
 
 static _Atomic uint64_t woken; /* numbers written to eventfds by this process */
 
@@ -77,7 +78,7 @@ ssize_t write(int fd, const void *from, size_t len)
 	return syscall(SYS_write, fd, from, len);
 }
 
-/* ---- objects ---------------------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static void receives_post(struct side *s)
 {
@@ -134,7 +135,7 @@ static void qps_add(struct side *s, long count)
 	}
 }
 
-/* ---- work --------------------------------------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 static void saw(struct side *s, uint32_t number)
 {
@@ -192,7 +193,7 @@ static void do_one(struct side *s, enum ibv_wr_opcode opcode)
 	finish(s, 1);
 }
 
-/* ---- the two processes ------------------------------------------------------------------------------------------------------------ */
+/* ---- the two processes ----------------------------------------------------------------------- */
 
 struct plan {
 	const char *device, *transport;
@@ -316,7 +317,7 @@ static void count_wakes(struct side *s, const struct plan *p)
 	hd_ctl_put(s->ctl, &word, 1);
 }
 
-/* ---- what the n-th costs ---------------------------------------------------------------------------------------------------- */
+/* ---- what the n-th costs --------------------------------------------------------------------- */
 
 static const char *const kinds[] = { "qp", "srq", "window" };
 static const long at[] = { 10, 1000, 100000 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * hd-sleep: a ping-pong of 8 bytes between two processes that sleep between messages, over a verbs device and over a bare TCP socket. How
- * they sleep:
+ * hd-sleep: a ping-pong of 8 bytes between two processes that sleep between messages, over a verbs
+ * device and over a bare TCP socket. How they sleep:
  *
  *   arm    poll the queue, ask for an event, and sleep in poll(2) on the channel's descriptor
  *   again  the same, and poll the queue once more before sleeping
@@ -61,7 +61,7 @@ struct side {
 	char *buf;
 };
 
-/* ---- objects ---------------------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static void to_init(struct side *s)
 {
@@ -146,7 +146,7 @@ static void side_close(struct side *s)
 	free(s->buf);
 }
 
-/* ---- a ping-pong over verbs ----------------------------------------------------------------------------------------------------- */
+/* ---- a ping-pong over verbs ------------------------------------------------------------------ */
 
 static void send_one(struct side *s)
 {
@@ -208,7 +208,7 @@ static void verbs_turn(struct side *s, enum how how, bool first)
 		send_one(s);
 }
 
-/* ---- a ping-pong over a socket --------------------------------------------------------------------------------------------------- */
+/* ---- a ping-pong over a socket --------------------------------------------------------------- */
 
 static void socket_turn(struct side *s, bool first)
 {
@@ -223,7 +223,7 @@ static void socket_turn(struct side *s, bool first)
 		hd_give_up("send: %s", strerror(errno));
 }
 
-/* ---- the two processes ------------------------------------------------------------------------------------------------------------ */
+/* ---- the two processes ----------------------------------------------------------------------- */
 
 static void turn(struct side *s, int how, bool first)
 {

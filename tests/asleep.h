@@ -11,10 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ASLEEP_MS 5 /* a thread that has not been switched to for so long sleeps, and is not merely held up */
-#define ASLEEP_MOST_MS 200 /* who has not slept by then looks again and again, as some providers do */
+/* a thread that has not been switched to for so long sleeps, and is not merely held up */
+#define ASLEEP_MS 5
+/* who has not slept by then looks again and again, as some providers do */
+#define ASLEEP_MOST_MS 200
 
-/* How often that thread, of this process or another, has given up its processor; -1: it does not sleep now; -2: it is gone. */
+/*
+ * How often that thread, of this process or another, has given up its processor; -1: it does not
+ * sleep now; -2: it is gone.
+ */
 static inline long asleep_switches(pid_t tid)
 {
 	char path[64], line[128], state = 0;
@@ -35,7 +40,10 @@ static inline long asleep_switches(pid_t tid)
 	return switches;
 }
 
-/* let_sleep returns when that thread has slept for a moment on end; false: it has not in ASLEEP_MOST_MS, or is gone. */
+/*
+ * let_sleep returns when that thread has slept for a moment on end; false: it has not in
+ * ASLEEP_MOST_MS, or is gone.
+ */
 static inline bool let_sleep(pid_t tid)
 {
 	long was = -1;
@@ -55,7 +63,10 @@ static inline bool let_sleep(pid_t tid)
 	return false;
 }
 
-/* let_others_sleep: likewise, all other threads of this process: those that it has started, and the engine's. */
+/*
+ * let_others_sleep: likewise, all other threads of this process: those that it has
+ * started, and the engine's.
+ */
 static inline void let_others_sleep(void)
 {
 	DIR *tasks = opendir("/proc/self/task");

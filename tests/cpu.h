@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* For tests of what something costs: processor time, which a busy machine does not lengthen as it does the clock's. */
+/*
+ * For tests of what something costs: processor time, which a busy machine does not
+ * lengthen as it does the clock's.
+ */
 #ifndef HD_TEST_CPU_H
 #define HD_TEST_CPU_H
 

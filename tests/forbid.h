@@ -14,8 +14,8 @@
 #define FORBID_NEEDS "run on a kernel with seccomp filters (CONFIG_SECCOMP_FILTER)"
 
 /*
- * forbid lets system call number `call` fail with `error`, for this process and for good. false: no filters
- * here.
+ * forbid lets system call number `call` fail with `error`, for this process and for
+ * good. false: no filters here.
  */
 static inline bool forbid(int call, int error)
 {

@@ -12,7 +12,10 @@
 
 #include <cmocka.h>
 
-/* skip_unless ends the case, which is counted as skipped, where it cannot run: `remedy` says what to do about it. */
+/*
+ * skip_unless ends the case, which is counted as skipped, where it cannot run: `remedy`
+ * says what to do about it.
+ */
 static inline void skip_unless(bool can, const char *remedy)
 {
 	if (can)

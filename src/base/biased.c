@@ -14,12 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NEED_MIN \
-	256u /* times in a row that make a favourite: as long as taking the favour away costs, about */
+/* times in a row that make a favourite: as long as taking the favour away costs, about */
+#define NEED_MIN 256u
 #define NEED_MAX (1u << 14)  /* doubled each time that it has been taken away */
 #define NEED_NONE UINT32_MAX /* there are no favourites */
 #define SPINS 100	     /* looks at a favourite that has the lock, before sleeping */
-#define DRAIN_NS 10000000L   /* a processor that has nothing to wait for has stored what it was to store */
+/* a processor that has nothing to wait for has stored what it was to store */
+#define DRAIN_NS 10000000L
 
 static int biased_membarrier(int command)
 {
@@ -48,11 +49,12 @@ void hd_biased_fini(struct hd_biased *lock)
 	pthread_mutex_destroy(&lock->mutex);
 }
 
-/* ---- taking the favour away ---------------------------------------------------------------------------------------------- */
+/* ---- taking the favour away ------------------------------------------------------------------ */
 
 /*
- * The program has had membarrier forbidden since we asked for it. What the favourite has stored by then leaves its processor without
- * our help, only nobody says when; so wait much longer than that takes, once, and have no favourites any more.
+ * The program has had membarrier forbidden since we asked for it. What the favourite has stored by
+ * then leaves its processor without our help, only nobody says when; so wait much longer than that
+ * takes, once, and have no favourites any more.
  */
 static void barrier_lost(struct hd_biased *lock)
 {
@@ -97,7 +99,7 @@ void hd_biased_given(struct hd_biased *lock)
 	syscall(SYS_futex, &lock->given, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* ---- giving it ----------------------------------------------------------------------------------------------------------- */
+/* ---- giving it ------------------------------------------------------------------------------- */
 
 static struct hd_bias *seat_of(struct hd_biased *lock, uintptr_t thread)
 {
@@ -142,7 +144,10 @@ static void biased_count(struct hd_biased *lock)
 	}
 }
 
-/* hd_biased_take_slowly: the rest of hd_biased_take, of a thread that was the favourite a moment ago, in this seat; or NULL. */
+/*
+ * hd_biased_take_slowly: the rest of hd_biased_take, of a thread that was the favourite a moment
+ * ago, in this seat; or NULL.
+ */
 void hd_biased_take_slowly(struct hd_biased *lock, struct hd_bias *seat)
 {
 	struct hd_bias *favourite;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The lock excludes whoever has the favour, whoever takes it away, and where the kernel refuses the barrier. */
+/*
+ * The lock excludes whoever has the favour, whoever takes it away, and where the
+ * kernel refuses the barrier.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -191,7 +194,10 @@ static void *race(void *arg)
 	return NULL;
 }
 
-/* Another one takes its turn again and again, and looks for a while whether it is alone: the race that the barrier decides. */
+/*
+ * Another one takes its turn again and again, and looks for a while whether it is alone: the race
+ * that the barrier decides.
+ */
 static void who_takes_the_favour_away_is_alone(void **state)
 {
 	pthread_t thread;
@@ -230,7 +236,8 @@ static void *prefer_and_stay(void *arg)
 	hd_biased_take(&lock);
 	was = hd_biased_prefer(&lock);
 	hd_biased_give(&lock);
-	pthread_barrier_wait(&all_here); /* a thread that has gone may leave its seat to the next one */
+	/* a thread that has gone may leave its seat to the next one */
+	pthread_barrier_wait(&all_here);
 	return was ? &lock : NULL;
 }
 
@@ -308,7 +315,10 @@ static void *disturb_some(void *arg)
 	return NULL;
 }
 
-/* Beside another thread it excludes, and there is no favourite after that, however often it is taken. */
+/*
+ * Beside another thread it excludes, and there is no favourite after that,
+ * however often it is taken.
+ */
 static int only_a_mutex(void)
 {
 	pthread_t thread;

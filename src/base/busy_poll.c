@@ -43,7 +43,9 @@ void hd_busy_poll_pause(struct hd_busy_polling *wait)
 	wait->yields += YIELD_US * hd_ticks_per_us();
 }
 
-/* A wait that took so long would have been over without a sleep, had it looked for a little longer. */
+/*
+ * A wait that took so long would have been over without a sleep, had it looked for a little longer.
+ */
 static uint64_t enough_for(uint64_t took)
 {
 	uint64_t us = hd_ticks_per_us(), n = took + took / 4;

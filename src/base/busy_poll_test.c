@@ -15,8 +15,9 @@ static uint64_t us(uint64_t n)
 }
 
 /*
- * One wait, at an imagined time: what it waits for comes so long after it has begun, when it is looked for; when it sleeps by then, it is woken so much
- * later. Returns how long it has looked, in microseconds.
+ * One wait, at an imagined time: what it waits for comes so long after it has begun, when it is
+ * looked for; when it sleeps by then, it is woken so much later. Returns how long it has
+ * looked, in microseconds.
  */
 static uint64_t waits(struct hd_busy_poll *look, uint64_t comes, uint64_t waking)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Buffers of just the size that is needed, for messages that wait: a pool for each multiple of 64 bytes up to
- * 4 KiB, the heap above, and from 256 KiB on memory straight from the system, so that a flood of large ones
- * leaves nothing behind. Threads: the caller's lock.
+ * Buffers of just the size that is needed, for messages that wait: a pool for each multiple of 64
+ * bytes up to 4 KiB, the heap above, and from 256 KiB on memory straight from the system, so that a
+ * flood of large ones leaves nothing behind. Threads: the caller's lock.
  */
 #ifndef HEDDLE_BASE_BYTES_H
 #define HEDDLE_BASE_BYTES_H
@@ -22,7 +22,10 @@ struct hd_bytes {
 /* hd_bytes_init makes an empty set of pools. Allocates nothing. */
 void hd_bytes_init(struct hd_bytes *bytes);
 
-/* hd_bytes_fini frees the pools, with every pooled buffer that is still out; larger ones must be back. */
+/*
+ * hd_bytes_fini frees the pools, with every pooled buffer that is still out;
+ * larger ones must be back.
+ */
 void hd_bytes_fini(struct hd_bytes *bytes);
 
 void *hd_bytes_get_large(size_t n);

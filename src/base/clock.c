@@ -40,7 +40,10 @@ void hd_pause_us(uint32_t us)
 #if defined(__x86_64__) || defined(__i386__)
 #define CALIBRATE_NS (200 * HD_NS_PER_US)
 
-/* A pair of readings at (nearly) the same instant: being scheduled away between them would spoil it. */
+/*
+ * A pair of readings at (nearly) the same instant: being scheduled away
+ * between them would spoil it.
+ */
 struct instant {
 	uint64_t ns, ticks;
 };

@@ -45,8 +45,8 @@ static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool loaded;
 
 /*
- * Texts handed out stay valid, so a reload must not free them; there are as many as different values
- * were ever set. They go when the library is unloaded.
+ * Texts handed out stay valid, so a reload must not free them; there are as many as different
+ * values were ever set. They go when the library is unloaded.
  */
 struct interned {
 	struct interned *next;
@@ -84,7 +84,10 @@ static void __attribute__((destructor(LAST))) free_interned(void)
 	}
 }
 
-/* Reads digits and, where allowed, a K, M or G; returns what follows, or NULL when there is no number. */
+/*
+ * Reads digits and, where allowed, a K, M or G; returns what follows, or NULL
+ * when there is no number.
+ */
 static const char *parse_number(const char *s, bool suffix, uint64_t *out)
 {
 	static const char units[] = "KMG";

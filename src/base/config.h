@@ -46,14 +46,15 @@ struct hd_range {
 };
 
 /*
- * hd_config_load reads every setting from the environment and sets the log level. A bad value is warned
- * of once and the default is used; the first load warns of variables that are no setting too. Called when a node opens; cheap. Any thread.
+ * hd_config_load reads every setting from the environment and sets the log level. A bad value is
+ * warned of once and the default is used; the first load warns of variables that are no setting
+ * too. Called when a node opens; cheap. Any thread.
  */
 void hd_config_load(void);
 
 /*
- * The getters return the value of the last load (the first one loads). The kind must fit the setting; a
- * getter of another kind returns 0. Any thread.
+ * The getters return the value of the last load (the first one loads). The kind must fit the
+ * setting; a getter of another kind returns 0. Any thread.
  *
  * hd_config_str returns the value of any kind as text, which stays valid until Heddle is unloaded.
  */
@@ -65,15 +66,21 @@ unsigned hd_config_ms(enum hd_setting id);	     /* milliseconds */
 unsigned hd_config_choice(enum hd_setting id);	     /* index into the list of words */
 struct hd_range hd_config_range(enum hd_setting id); /* {0, 0} when unset */
 
-/* hd_config_source names the variable that the value came from, or returns NULL for a default. Any thread. */
+/*
+ * hd_config_source names the variable that the value came from, or returns NULL
+ * for a default. Any thread.
+ */
 const char *hd_config_source(enum hd_setting id);
 
-/* hd_setting_at returns the description of setting `i`, or NULL from HD_SET_COUNT on. Static storage. */
+/*
+ * hd_setting_at returns the description of setting `i`, or NULL from
+ * HD_SET_COUNT on. Static storage.
+ */
 const struct hd_setting_info *hd_setting_at(unsigned i);
 
 /*
- * hd_setting_find returns the setting of that name, with or without HEDDLE_ in front, in any case of
- * letters; HD_SET_COUNT when there is none.
+ * hd_setting_find returns the setting of that name, with or without HEDDLE_ in front, in any case
+ * of letters; HD_SET_COUNT when there is none.
  */
 enum hd_setting hd_setting_find(const char *name);
 
@@ -81,8 +88,8 @@ enum hd_setting hd_setting_find(const char *name);
 bool hd_setting_valid(unsigned i, const char *text);
 
 /*
- * hd_setting_help writes what values a setting takes, such as "one of auto, shm, tcp", into `text`, cut to
- * `size` bytes.
+ * hd_setting_help writes what values a setting takes, such as "one of auto, shm, tcp", into
+ * `text`, cut to `size` bytes.
  */
 void hd_setting_help(unsigned i, char *text, size_t size);
 

@@ -43,7 +43,9 @@ static void set(const char *variable, const char *value)
 	hd_config_load();
 }
 
-/* Every default must parse, or a bad value could not fall back to it; each line says what it means. */
+/*
+ * Every default must parse, or a bad value could not fall back to it; each line says what it means.
+ */
 static void every_line_of_the_table_is_sound(void **state)
 {
 	for (unsigned i = 0; i < HD_SET_COUNT; i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Copies between private memory and lines that another processor has. memcpy(3) is not made for these: above 2 KiB
- * glibc's is `rep movsb`, which moves a shared line at a fourth to an eighth of the speed of vector instructions on
- * AMD's processors (docs/rationale.md).
+ * Copies between private memory and lines that another processor has. memcpy(3) is not made for
+ * these: above 2 KiB glibc's is `rep movsb`, which moves a shared line at a fourth to an eighth of
+ * the speed of vector instructions on AMD's processors (docs/rationale.md).
  *
- * Either side may be memory of the program's that is gone (guard.h): each of these then answers -EFAULT, and part of
- * the bytes may have been copied.
+ * Either side may be memory of the program's that is gone (guard.h): each of these then answers
+ * -EFAULT, and part of the bytes may have been copied.
  */
 #ifndef HEDDLE_BASE_COPY_H
 #define HEDDLE_BASE_COPY_H
@@ -26,11 +26,13 @@
 #endif
 
 #define HD_COPY_SMALL 24u
-#define HD_COPY_WIDE 256u /* from here on copies between processors go by other loops than shorter ones */
+/* from here on copies between processors go by other loops than shorter ones */
+#define HD_COPY_WIDE 256u
 
 /*
- * hd_copy_small_in, hd_copy_small_out: copy n bytes, at most HD_COPY_SMALL, into memory of the program's, or out of it, without a call and
- * without a loop. May read or write a byte twice. False: it is gone.
+ * hd_copy_small_in, hd_copy_small_out: copy n bytes, at most HD_COPY_SMALL, into memory of
+ * the program's, or out of it, without a call and without a loop. May read or write a byte
+ * twice. False: it is gone.
  */
 static inline __attribute__((always_inline)) bool hd_copy_small_in(void *to, const void *from, size_t n)
 {
@@ -90,7 +92,10 @@ static inline __attribute__((always_inline)) bool hd_copy_small_out(void *to, co
 	return true;
 }
 
-/* The loops for this processor, chosen before main(), or before dlopen(3) returns, and never again. Each copies any number of bytes. */
+/*
+ * The loops for this processor, chosen before main(), or before dlopen(3) returns, and never again.
+ * Each copies any number of bytes.
+ */
 struct hd_copy_ops {
 	int (*wide)(void *to, const void *from, size_t n);
 	int (*past)(void *to, const void *from, size_t n);
@@ -98,7 +103,10 @@ struct hd_copy_ops {
 };
 extern struct hd_copy_ops hd_copy_ops;
 
-/* For tests: all that were written for processors of this kind, hd_copy_last the last; the first hd_copy_best() + 1 work on this one. */
+/*
+ * For tests: all that were written for processors of this kind, hd_copy_last the last; the first
+ * hd_copy_best() + 1 work on this one.
+ */
 extern const struct hd_copy_ops hd_copy_choices[];
 extern const int hd_copy_last;
 int hd_copy_best(void);
@@ -107,8 +115,8 @@ int hd_copy_best(void);
 int hd_copy_brief(void *to, const void *from, size_t n) __attribute__((visibility("hidden")));
 
 /*
- * hd_copy: copy n bytes, which do not overlap; either side may lie in lines that another processor has. 0 or -EFAULT.
- * Any thread.
+ * hd_copy: copy n bytes, which do not overlap; either side may lie in lines that another processor
+ * has. 0 or -EFAULT. Any thread.
  */
 static inline int hd_copy(void *to, const void *from, size_t n)
 {
@@ -117,9 +125,9 @@ static inline int hd_copy(void *to, const void *from, size_t n)
 }
 
 /*
- * hd_copy_past: the same for what is written for another processor, past the caches: its lines are fetched from memory,
- * which is faster than from the cache of a processor far away. What is stored after it is seen after it. Where the
- * processor has no such stores, it is hd_copy.
+ * hd_copy_past: the same for what is written for another processor, past the caches: its lines are
+ * fetched from memory, which is faster than from the cache of a processor far away. What is stored
+ * after it is seen after it. Where the processor has no such stores, it is hd_copy.
  */
 static inline int hd_copy_past(void *to, const void *from, size_t n)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Part of copy.h: the loops on 64-bit ARM, by the vectors that every such processor has. None goes past the caches: what does so there is a hint alone. */
+/*
+ * Part of copy.h: the loops on 64-bit ARM, by the vectors that every such processor has. None goes
+ * past the caches: what does so there is a hint alone.
+ */
 #include "base/copy.h"
 #include "base/copy_loop.h"
 
@@ -28,7 +31,8 @@ FUNCTION(hd_copy_brief, "	add x8, x1, x2\n"
 			"	str q2, [x0, #16]\n"
 			"	stur q3, [x9, #-32]\n"
 			"	b 0b\n"
-			"2:	stp q0, q2, [x0], #32\n" /* 32 of each turn, and up to 64 from the end */
+			/* 32 of each turn, and up to 64 from the end */
+			"2:	stp q0, q2, [x0], #32\n"
 			"	sub x2, x2, #32\n"
 			"	add x1, x1, #32\n"
 			"	ldp q0, q2, [x1]\n"

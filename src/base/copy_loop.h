@@ -14,8 +14,9 @@
 HD_COPY_DECLARE(hd_copy_plain);
 
 /*
- * Functions whose every instruction may fault: int f(void *to, const void *from, size_t n), which use no stack and call nobody, so that
- * after a fault, wherever it was, their end is at `refused`, which has to say -EFAULT.
+ * Functions whose every instruction may fault: int f(void *to, const void *from, size_t n), which
+ * use no stack and call nobody, so that after a fault, wherever it was, their end is at `refused`,
+ * which has to say -EFAULT.
  */
 #define HD_COPY_LOOP(name, body, refused) \
 	__asm__(".pushsection .text\n" \

@@ -72,8 +72,9 @@ FUNCTION(hd_copy_brief,
 	 "");
 
 /*
- * Half a line a vector: two stores fill a line, and as many lines are on their way as the processor has room for stores. Two
- * lines a turn, all loads before all stores. What is left over is the last two lines once more.
+ * Half a line a vector: two stores fill a line, and as many lines are on their way as the
+ * processor has room for stores. Two lines a turn, all loads before all stores. What is left over
+ * is the last two lines once more.
  */
 FUNCTION(hd_copy_wide_avx2,
 	 "	cmp $128, %rdx\n"
@@ -109,8 +110,8 @@ FUNCTION(hd_copy_wide_avx2,
 	 "	vzeroupper\n");
 
 /*
- * Whole lines alone go past the caches: part of one would cost a read and a write of memory. A release does not wait for these stores: the
- * fence does.
+ * Whole lines alone go past the caches: part of one would cost a read and a write of memory. A
+ * release does not wait for these stores: the fence does.
  */
 FUNCTION(hd_copy_past_avx2,
 	 "	cmp $128, %rdx\n"

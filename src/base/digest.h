@@ -17,8 +17,8 @@ struct hd_digest {
 };
 
 /*
- * hd_digest_init begins, hd_digest_add takes `len` more bytes in, hd_digest_end writes the digest and wipes *d, which has to be begun
- * anew afterwards. Any thread; nothing is allocated.
+ * hd_digest_init begins, hd_digest_add takes `len` more bytes in, hd_digest_end writes the digest
+ * and wipes *d, which has to be begun anew afterwards. Any thread; nothing is allocated.
  */
 void hd_digest_init(struct hd_digest *d);
 void hd_digest_add(struct hd_digest *d, const void *data, size_t len);

@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 /*
- * epoll(7), of the kernel. As with hd_socket: librspreload puts sets of rsockets in the place of epoll_create1() and its like, from the release of
- * rdma-core on that has repoll_create, and a node's progress, which those sets wait for, cannot stand on them.
+ * epoll(7), of the kernel. As with hd_socket: librspreload puts sets of rsockets in the place of
+ * epoll_create1() and its like, from the release of rdma-core on that has repoll_create, and a
+ * node's progress, which those sets wait for, cannot stand on them.
  */
 static inline int hd_epoll_create(void)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* How many descriptors the process may have: the limit may be raised or lowered at any time, so it is asked for when it is needed. Any thread. */
+/*
+ * How many descriptors the process may have: the limit may be raised or lowered at any time, so it
+ * is asked for when it is needed. Any thread.
+ */
 #ifndef HEDDLE_BASE_FILES_H
 #define HEDDLE_BASE_FILES_H
 

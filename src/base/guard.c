@@ -41,7 +41,7 @@ void hd_guard_sees(const void *from, const void *to, size_t n)
 
 #if HD_GUARDED
 
-/* ---- the table ----------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 struct line {
 	int32_t at, end, to; /* each counted from its own place */
@@ -55,7 +55,9 @@ static uintptr_t place(const int32_t *word)
 	return (uintptr_t)word + (uintptr_t)(intptr_t)*word;
 }
 
-/* Some hundred lines, and a fault is rare: they are looked at one by one. 0: it is none of these. */
+/*
+ * Some hundred lines, and a fault is rare: they are looked at one by one. 0: it is none of these.
+ */
 static uintptr_t guard_other_place(uintptr_t at)
 {
 	for (const struct line *l = __start_hd_guard; l != __stop_hd_guard; l++)
@@ -64,11 +66,11 @@ static uintptr_t guard_other_place(uintptr_t at)
 	return 0;
 }
 
-/* ---- the handler --------------------------------------------------------------------------------------------------------- */
+/* ---- the handler ----------------------------------------------------------------------------- */
 
 /*
- * Other copies of Heddle in this process, and of other versions, know our handler by what stands before it: two words, never to be
- * changed.
+ * Other copies of Heddle in this process, and of other versions, know our handler by what stands
+ * before it: two words, never to be changed.
  */
 #define MARK_FIRST 0x6864206775617264ull
 #define MARK_LAST 0x9b5d1c0a4be77e31ull
@@ -99,14 +101,20 @@ void hd_guard_caught(int sig, siginfo_t *info, void *context) __attribute__((vis
 typedef void (*handler_fn)(int, siginfo_t *, void *);
 
 static const int signals[] = { SIGSEGV, SIGBUS };
-static struct sigaction before[2]; /* who is asked in turn: the program's handler, another copy's, or nobody */
-static bool has_programs[2];	   /* the program's is among them */
+/* who is asked in turn: the program's handler, another copy's, or nobody */
+static struct sigaction before[2];
+static bool has_programs[2]; /* the program's is among them */
 static bool was_there[2];
 
-/* Whose flags have it, so that another copy sees it, has a handler of the program's behind it. For a fault it means nothing else. */
+/*
+ * Whose flags have it, so that another copy sees it, has a handler of the program's behind it. For
+ * a fault it means nothing else.
+ */
 #define OVER_PROGRAMS SA_RESTART
 
-/* As if there were no handler: the access is made once more and faults, where that is what it was. */
+/*
+ * As if there were no handler: the access is made once more and faults, where that is what it was.
+ */
 static void guard_pass_on(int sig, siginfo_t *info, void *context)
 {
 	const struct sigaction *other = &before[sig == SIGBUS];
@@ -122,7 +130,10 @@ static void guard_pass_on(int sig, siginfo_t *info, void *context)
 	}
 }
 
-/* A program that handles faults may open what it has protected. Of what is not there it is not asked, as the kernel asks nobody. */
+/*
+ * A program that handles faults may open what it has protected. Of what is not there it is not
+ * asked, as the kernel asks nobody.
+ */
 static bool guard_is_ours_alone(int sig, const siginfo_t *info)
 {
 	return !has_programs[sig == SIGBUS] ||
@@ -156,7 +167,10 @@ static bool guard_is_ours(const struct sigaction *now)
 	return now->sa_flags & SA_SIGINFO && now->sa_sigaction == hd_guard_entry;
 }
 
-/* Who came after us may call us, or has taken over: left as it is. So is what is ignored, or is to be called once. */
+/*
+ * Who came after us may call us, or has taken over: left as it is. So is what is ignored,
+ * or is to be called once.
+ */
 static bool guard_may_go_over(int i, const struct sigaction *now)
 {
 	if (guard_is_ours(now))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Part of guard.h: 64-bit ARM. Instructions of 8 and 16 bits have a letter more, and all but those of 64 have the short names of registers. The
- * exchange is a pair that every such processor has, and may fault at either: nothing was stored then.
+ * Part of guard.h: 64-bit ARM. Instructions of 8 and 16 bits have a letter more, and all but those
+ * of 64 have the short names of registers. The exchange is a pair that every such processor has,
+ * and may fault at either: nothing was stored then.
  */
 #ifndef HD_BASE_GUARD_ARM64_H
 #define HD_BASE_GUARD_ARM64_H

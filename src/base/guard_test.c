@@ -138,7 +138,7 @@ static void a_shortened_file_is_told(void **state)
 	fclose(file);
 }
 
-/* ---- what becomes of other faults: in children ---------------------------------------------------------------------------- */
+/* ---- what becomes of other faults: in children ----------------------------------------------- */
 
 static int child_ends(void (*does)(void *), void *with)
 {
@@ -255,7 +255,10 @@ static void copies_over_one_by_number(void *pages)
 	copies_what_is_gone(pages);
 }
 
-/* Before any test of this process has opened it: what is not mapped is no matter for the program's handler, all else is. */
+/*
+ * Before any test of this process has opened it: what is not mapped is no matter for the
+ * program's handler, all else is.
+ */
 static void it_goes_over_the_programs(void **state)
 {
 	uint8_t *pages = two_pages(PROT_READ);

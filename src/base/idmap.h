@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Numbers for pointers, to be sent to peers who send them back. A number is a slot's index and its generation:
+ * Numbers for pointers, to be sent to peers who send them back. A number is a slot's
+ * index and its generation:
  *
  *	 31        22 21                       0
  *	+------------+--------------------------+
  *	| generation | index                    |   generation 1 to 1023, so that no number is 0
  *	+------------+--------------------------+
  *
- * Slots are reused in the order in which they were freed, and not before HD_IDMAP_REST others are free, so an
- * outdated number is recognised for long (HD_IDMAP_REST * 1023 additions at least). Slots live in segments
- * that double and never move. Threads: the caller's lock.
+ * Slots are reused in the order in which they were freed, and not before HD_IDMAP_REST others are
+ * free, so an outdated number is recognised for long (HD_IDMAP_REST * 1023 additions at least).
+ * Slots live in segments that double and never move. Threads: the caller's lock.
  */
 #ifndef HEDDLE_BASE_IDMAP_H
 #define HEDDLE_BASE_IDMAP_H
@@ -45,7 +46,10 @@ void hd_idmap_init(struct hd_idmap *map);
 /* hd_idmap_fini frees the slots; the pointers are the caller's. */
 void hd_idmap_fini(struct hd_idmap *map);
 
-/* hd_idmap_add gives ptr, which is not NULL, a number, never 0. -ENOMEM; -ENOSPC: 4 Mi pointers are in it. */
+/*
+ * hd_idmap_add gives ptr, which is not NULL, a number, never 0. -ENOMEM; -ENOSPC:
+ * 4 Mi pointers are in it.
+ */
 int hd_idmap_add(struct hd_idmap *map, void *ptr, uint32_t *id);
 
 /* hd_idmap_remove frees the number. One that stands for nothing is ignored. */
@@ -74,7 +78,10 @@ static inline struct hd_idmap_slot *hd_idmap_find(const struct hd_idmap *map, ui
 	return slot->id == id ? slot : NULL;
 }
 
-/* hd_idmap_get returns what the number stands for, or NULL: any number is safe, those from a peer too. */
+/*
+ * hd_idmap_get returns what the number stands for, or NULL: any number is
+ * safe, those from a peer too.
+ */
 static inline void *hd_idmap_get(const struct hd_idmap *map, uint32_t id)
 {
 	const struct hd_idmap_slot *slot = hd_idmap_find(map, id);

@@ -6,7 +6,10 @@ static pthread_mutex_t list_lock =
 	PTHREAD_MUTEX_INITIALIZER;    /* protects the lists; before a fork it is taken first */
 static LIST_HEAD(, hd_lock) locks[2]; /* by rank */
 
-/* Those first that are held while somebody waits for a node, whose holder may in turn want one of the others. */
+/*
+ * Those first that are held while somebody waits for a node, whose holder may in
+ * turn want one of the others.
+ */
 static void lock_fork_prepare(void)
 {
 	struct hd_lock *lock;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Locks of objects that belong to no node, and that a forked child must find free: all of them are taken before a fork and given
- * back after it, in the parent and in the child, so what they protect is whole in the child as well. They are for what opens, closes
- * and sleeps, never for the path of a message.
+ * Locks of objects that belong to no node, and that a forked child must find free: all of them are
+ * taken before a fork and given back after it, in the parent and in the child, so what they protect
+ * is whole in the child as well. They are for what opens, closes and sleeps, never for the path of
+ * a message.
  */
 #ifndef HD_BASE_LOCK_H
 #define HD_BASE_LOCK_H
@@ -23,13 +24,16 @@ struct hd_lock {
 };
 
 /*
- * hd_lock_init makes a free lock; hd_lock_fini forgets it, free again. Both may wait for a fork that is under way: call them without
- * any other lock.
+ * hd_lock_init makes a free lock; hd_lock_fini forgets it, free again. Both may wait for a fork
+ * that is under way: call them without any other lock.
  */
 void hd_lock_init(struct hd_lock *lock, enum hd_lock_rank rank);
 void hd_lock_fini(struct hd_lock *lock);
 
-/* HD_LOCK_DEFINE: a static leaf lock, usable from the start. The end takes the semicolon, without which the function behind it is lost to ctags. */
+/*
+ * HD_LOCK_DEFINE: a static leaf lock, usable from the start. The end takes the semicolon, without
+ * which the function behind it is lost to ctags.
+ */
 #define HD_LOCK_DEFINE(name) \
 	static struct hd_lock name; \
 	__attribute__((constructor)) static void name##_init(void) \

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Threads hold these locks nearly always; a child that is forked meanwhile must find them free, and what they protect whole. */
+/*
+ * Threads hold these locks nearly always; a child that is forked meanwhile must find them free, and
+ * what they protect whole.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>

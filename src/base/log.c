@@ -12,8 +12,9 @@
 _Atomic int hd_log_threshold = HD_LOG_WARN;
 
 /*
- * No lock: a child that was forked while another thread logged must be able to say that its nodes are
- * dead. So a sink, once there, stays as it is. Each front has one; slots beyond those are for tests.
+ * No lock: a child that was forked while another thread logged must be able to say that
+ * its nodes are dead. So a sink, once there, stays as it is. Each front has one; slots
+ * beyond those are for tests.
  */
 #define SINKS_MAX 16
 
@@ -89,7 +90,10 @@ void hd_log_write(enum hd_log_level level, const char *room, const char *fmt, ..
 	errno = saved;
 }
 
-/* Is one of the lines left that this time may have yet? What is left of one that is over may be taken until who has found that out says anew. */
+/*
+ * Is one of the lines left that this time may have yet? What is left of one that is over may be
+ * taken until who has found that out says anew.
+ */
 static bool gate_take(struct hd_log_gate *gate)
 {
 	unsigned left = atomic_load_explicit(&gate->left, memory_order_relaxed);
@@ -128,7 +132,9 @@ static int wanted_threshold(void)
 	return atomic_load(&sink) && to_sink > to_stderr ? to_sink : to_stderr;
 }
 
-/* Who stores last looks again, so that threads that set different things at once agree in the end. */
+/*
+ * Who stores last looks again, so that threads that set different things at once agree in the end.
+ */
 static void update_threshold(void)
 {
 	int max;

@@ -31,9 +31,10 @@ enum hd_log_level {
 #define HD_LOG_MAX 1024
 
 /*
- * hd_log_fn takes one message without a newline; `room` and `message` are valid during the call only.
- * It returns false when it did not want the line, which then goes to standard error if HEDDLE_LOG asks
- * for it. Called from any thread, without a lock held by this file; it must not call back into heddle.
+ * hd_log_fn takes one message without a newline; `room` and `message` are valid during the call
+ * only. It returns false when it did not want the line, which then goes to standard error if
+ * HEDDLE_LOG asks for it. Called from any thread, without a lock held by this file; it must not
+ * call back into heddle.
  */
 typedef bool (*hd_log_fn)(void *arg, enum hd_log_level level, const char *room, const char *message);
 
@@ -66,8 +67,8 @@ struct hd_log_gate {
 };
 
 /*
- * HD_LOG_EVERY_MS writes at most one line per `ms` milliseconds from this call site, and then says how
- * many were left out since the last one.
+ * HD_LOG_EVERY_MS writes at most one line per `ms` milliseconds from this call site, and then says
+ * how many were left out since the last one.
  */
 #define HD_LOG_EVERY_MS(ms, level, ...) \
 	do { \
@@ -78,8 +79,9 @@ struct hd_log_gate {
 	} while (0)
 
 /*
- * hd_event writes a line of what has become of an object, at the level debug; of one call site at most HD_LOG_EVENTS in a second, and then says how many were
- * left out. Objects are named as `heddle info` names them.
+ * hd_event writes a line of what has become of an object, at the level debug; of one call site at
+ * most HD_LOG_EVENTS in a second, and then says how many were left out. Objects are named as
+ * `heddle info` names them.
  */
 #define HD_LOG_EVENTS 200
 #define hd_event(...) \
@@ -90,12 +92,16 @@ struct hd_log_gate {
 			hd_log_write(HD_LOG_DEBUG, HD_LOG_ROOM, __VA_ARGS__); \
 	} while (0)
 
-/* hd_log_write formats and writes one line; keeps errno. Use the macros. Any thread; may block on stderr. */
+/*
+ * hd_log_write formats and writes one line; keeps errno. Use the macros. Any
+ * thread; may block on stderr.
+ */
 void hd_log_write(enum hd_log_level level, const char *room, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), cold));
 
 /*
- * hd_log_within tells whether it has said true less than `most` times (1 at least) in the `ms` milliseconds since it began to count. Any thread.
+ * hd_log_within tells whether it has said true less than `most` times (1 at least) in the `ms`
+ * milliseconds since it began to count. Any thread.
  */
 bool hd_log_within(struct hd_log_gate *gate, unsigned most, unsigned ms, enum hd_log_level level,
 		   const char *room) __attribute__((cold));
@@ -104,15 +110,15 @@ bool hd_log_within(struct hd_log_gate *gate, unsigned most, unsigned ms, enum hd
 void hd_log_set_level(enum hd_log_level level);
 
 /*
- * hd_log_set_sink routes every message to fn first; NULL goes back to standard error alone. `arg` must
- * live until no thread can be logging. A process has room for 16 different pairs of fn and arg; beyond
- * them messages go to standard error. Any thread.
+ * hd_log_set_sink routes every message to fn first; NULL goes back to standard error alone. `arg`
+ * must live until no thread can be logging. A process has room for 16 different pairs of fn and
+ * arg; beyond them messages go to standard error. Any thread.
  */
 void hd_log_set_sink(hd_log_fn fn, void *arg);
 
 /*
- * hd_log_raise makes messages up to `level` reach the sink even where HEDDLE_LOG is quieter; standard
- * error still gets only what HEDDLE_LOG asks for. Any thread.
+ * hd_log_raise makes messages up to `level` reach the sink even where HEDDLE_LOG is quieter;
+ * standard error still gets only what HEDDLE_LOG asks for. Any thread.
  */
 void hd_log_raise(enum hd_log_level level);
 

@@ -7,7 +7,10 @@
 #include <errno.h>
 #include <stdbool.h>
 
-/* hd_memfd_is_refused: memfd_create has failed with this errno: because none is ever given here, not for want of something? */
+/*
+ * hd_memfd_is_refused: memfd_create has failed with this errno: because none is ever given here,
+ * not for want of something?
+ */
 static inline bool hd_memfd_is_refused(int error)
 {
 	return error != EMFILE && error != ENFILE && error != ENOMEM;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A difference that does not wrap. What others say and leave here moves many of our counts, and an unsigned number from which more is taken than it
- * is becomes a very large one, which as what is left of a limit is none. So a difference is made here where it is not plain that the first is not
+ * A difference that does not wrap. What others say and leave here moves many of our counts, and an
+ * unsigned number from which more is taken than it is becomes a very large one, which as what is
+ * left of a limit is none. So a difference is made here where it is not plain that the first is not
  * the smaller. Any thread.
  */
 #ifndef HEDDLE_BASE_MINUS_H

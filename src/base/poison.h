@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 /*
- * hd_poison tells the address sanitizer that memory which is ours must not be touched for now, hd_unpoison
- * that it may again. Without the sanitizer they are nothing. HD_REDZONE: bytes to leave untouchable between
- * neighbours.
+ * hd_poison tells the address sanitizer that memory which is ours must not be touched for now,
+ * hd_unpoison that it may again. Without the sanitizer they are nothing. HD_REDZONE: bytes to leave
+ * untouchable between neighbours.
  */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)

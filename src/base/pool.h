@@ -7,10 +7,9 @@
  *	+------+  +------+
  *	| link |->| link |-> …
  *	+------+  +------+
- *	| obj  |  | obj  |<-- free <-- free <-- …   last put, first got: its lines are still in the cache
- *	| obj  |  | obj  |
- *	| obj  |  |......|<-- fresh: never used yet, memory not touched
- *	+------+  +------+
+ *	| obj | | obj |<-- free <-- free <-- … last put, first got: its lines are still in the cache
+ *	| obj | | obj | | obj | |......|<-- fresh: never used yet, memory not touched +------+
+ *	+------+
  *
  * Objects start on cache lines. Threads: the caller's lock.
  */
@@ -37,7 +36,10 @@ struct hd_pool {
 	struct hd_pool_slab *slabs;
 };
 
-/* hd_pool_init makes an empty pool; the first slab will hold `per_slab` objects (at least 1). Allocates nothing. */
+/*
+ * hd_pool_init makes an empty pool; the first slab will hold `per_slab` objects (at
+ * least 1). Allocates nothing.
+ */
 void hd_pool_init(struct hd_pool *pool, size_t object_size, unsigned per_slab);
 
 /* hd_pool_fini frees all slabs, with every object that is still out. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The uid that stands for all users whom a user namespace has no number for is nobody's there: each case in a child, which has not asked yet. */
+/*
+ * The uid that stands for all users whom a user namespace has no number for is nobody's there: each
+ * case in a child, which has not asked yet.
+ */
 #include "base/realm.h"
 #include "base/shared.h"
 #include "skip.h"
@@ -68,7 +71,8 @@ static void has_no_number(void)
 		_exit(NO_NAMESPACE);
 	if (hd_realm_own() != HD_REALM_NOBODY)
 		_exit(1);
-	_exit(hd_shared_open(&attr, &shared) == -EACCES ? 0 : 2); /* it would have those of all others */
+	/* it would have those of all others */
+	_exit(hd_shared_open(&attr, &shared) == -EACCES ? 0 : 2);
 }
 
 static void is_one_of_all(void)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A list whose members leave it without knowing which one they are in, and which another list takes over whole, both at once, however long it is:
- * sys/queue.h has none of that kind. It begins and ends at its head, which is no member. Nothing is allocated; the caller holds the lock of whatever owns it.
+ * A list whose members leave it without knowing which one they are in, and which another list takes
+ * over whole, both at once, however long it is: sys/queue.h has none of that kind. It begins and
+ * ends at its head, which is no member. Nothing is allocated; the caller holds the lock of whatever
+ * owns it.
  */
 #ifndef HD_BASE_RING_H
 #define HD_BASE_RING_H

@@ -22,7 +22,10 @@
 
 static_assert(HD_SEAL_KEY == HD_KEY_SIZE, "the key of the file is that of the seal");
 
-/* The module stands beside the library that this code is in, or one folder above it, as preload/ and compat/ are below it. */
+/*
+ * The module stands beside the library that this code is in, or one folder above it, as preload/
+ * and compat/ are below it.
+ */
 static void *module_load(void)
 {
 	static const char *const places[] = { "", "../" };

@@ -31,7 +31,7 @@ struct claim {
 	uint64_t random, socket;
 };
 
-/* ---- names ------------------------------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static uint64_t shared_digest(const char *name)
 {
@@ -66,7 +66,10 @@ static int hold_name(const char *prefix, int memfd, uint64_t random)
 	return -err;
 }
 
-/* The file that a name leads to, if it is a sealed memfd of this user; else -1. `like`: a memfd, which tells on which device those are. */
+/*
+ * The file that a name leads to, if it is a sealed memfd of this user; else -1. `like`: a memfd,
+ * which tells on which device those are.
+ */
 static int claim_open(const struct hd_shared_attr *attr, const struct claim *c, int like, struct stat *st)
 {
 	char path[64];
@@ -106,8 +109,8 @@ static bool claim_read(const char *line, const char *prefix, struct claim *c)
 }
 
 /*
- * Is the name that of the process which it leads to, and so of our user as the file is? Anybody may have made a name that leads to what that process has, so
- * that it seems to want its turn for ever.
+ * Is the name that of the process which it leads to, and so of our user as the file is? Anybody may
+ * have made a name that leads to what that process has, so that it seems to want its turn for ever.
  */
 static bool claim_is_own(const struct claim *c)
 {
@@ -138,9 +141,12 @@ static int shared_find(const struct hd_shared_attr *attr, const char *what, int 
 	return fd;
 }
 
-/* ---- turns ------------------------------------------------------------------------------------------------------------ */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
-/* One who wants to have the turn holds a name, whose memfd has the beginning of the names as its text. */
+/*
+ * One who wants to have the turn holds a name, whose memfd has the beginning
+ * of the names as its text.
+ */
 struct turn {
 	struct hd_shared_attr attr;
 	char prefix[PREFIX];
@@ -186,7 +192,10 @@ static void turn_give(struct turn *t)
 	close(t->proof);
 }
 
-/* Does anybody else want it, whose name was seen? Twice, as sockets that come and go can hide one from who reads the list. */
+/*
+ * Does anybody else want it, whose name was seen? Twice, as sockets that come and go can hide one
+ * from who reads the list.
+ */
 static bool turn_wanted(struct turn *t, struct claim *c)
 {
 	int fd = -1;
@@ -199,8 +208,8 @@ static bool turn_wanted(struct turn *t, struct claim *c)
 }
 
 /*
- * Whoever sees no name but his own has the turn until he gives it back: who comes later sees his. Of those who see each other the one with the
- * lowest number stays, and the others begin anew.
+ * Whoever sees no name but his own has the turn until he gives it back: who comes later sees his.
+ * Of those who see each other the one with the lowest number stays, and the others begin anew.
  */
 static int turn_take(struct turn *t)
 {
@@ -221,7 +230,7 @@ static int turn_take(struct turn *t)
 	return -EBUSY;
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* With the turn taken. */
 static int shared_get(const struct hd_shared_attr *attr, const struct turn *t, struct hd_shared *out)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * SipHash-1-3 of Aumasson and Bernstein, for tables that strangers fill: who does not know the key cannot choose what collides. Any thread.
+ * SipHash-1-3 of Aumasson and Bernstein, for tables that strangers fill: who does not know the key
+ * cannot choose what collides. Any thread.
  */
 #ifndef HD_BASE_SIPHASH_H
 #define HD_BASE_SIPHASH_H

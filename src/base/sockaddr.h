@@ -33,8 +33,10 @@ static inline bool hd_sockaddr_is_any(const struct sockaddr *addr)
 }
 
 /*
- * hd_sockaddr_is_of_link: fe80::/10, which names nothing without its interface. hd_sockaddr_scope: that one; 0: another address, or it is not said.
- * hd_sockaddr_set_scope: of an address of a link; others have none. They copy: callers have just written it as a structure of another type.
+ * hd_sockaddr_is_of_link: fe80::/10, which names nothing without its interface. hd_sockaddr_scope:
+ * that one; 0: another address, or it is not said.
+ * hd_sockaddr_set_scope: of an address of a link; others have none. They copy: callers have just
+ * written it as a structure of another type.
  */
 static inline bool hd_sockaddr_is_of_link(const struct sockaddr *addr)
 {
@@ -63,7 +65,10 @@ static inline void hd_sockaddr_set_scope(struct sockaddr *addr, uint32_t scope)
 		memcpy((char *)addr + offsetof(struct sockaddr_in6, sin6_scope_id), &scope, sizeof(scope));
 }
 
-/* hd_sockaddr_host: which host that is: its IPv4 address, or the first half of its IPv6 address, since it may give itself any of the second. */
+/*
+ * hd_sockaddr_host: which host that is: its IPv4 address, or the first half of its IPv6 address,
+ * since it may give itself any of the second.
+ */
 static inline void hd_sockaddr_host(const struct sockaddr *addr, uint8_t host[16])
 {
 	static const uint8_t ipv4[12] = { [10] = 0xff, [11] = 0xff };

@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 /*
- * hd_socket: socket(2), of the kernel. Programs are run with libraries that put something else in the place of socket() (librspreload
- * makes rsockets, which are made of us), and sockets of ours must not become that.
+ * hd_socket: socket(2), of the kernel. Programs are run with libraries that put something else
+ * in the place of socket() (librspreload makes rsockets, which are made of us), and sockets of
+ * ours must not become that.
  */
 static inline int hd_socket(int domain, int type, int protocol)
 {

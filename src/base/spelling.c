@@ -18,7 +18,10 @@ static unsigned spelling_least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* How many letters must be added, left out or changed to make one of the other. `b` is at most NAME_MAX_LEN long. */
+/*
+ * How many letters must be added, left out or changed to make one of the other. `b` is
+ * at most NAME_MAX_LEN long.
+ */
 static unsigned distance(const char *a, const char *b)
 {
 	unsigned row[NAME_MAX_LEN + 1], len = (unsigned)strlen(b);
@@ -47,7 +50,10 @@ static bool begins(const char *name, const char *setting)
 	return len > SLIPS && !strncasecmp(name, setting, len);
 }
 
-/* The setting with the fewest slips, and how many; NAME_MAX_LEN and more for one that is too long to be compared. */
+/*
+ * The setting with the fewest slips, and how many; NAME_MAX_LEN and more for one that is
+ * too long to be compared.
+ */
 static enum hd_setting nearest(const char *name, unsigned *slips)
 {
 	enum hd_setting best = HD_SET_COUNT;
@@ -58,8 +64,8 @@ static enum hd_setting nearest(const char *name, unsigned *slips)
 
 		if (begins(name, hd_setting_at(i)->name))
 			d = spelling_least(d, SLIPS);
-		else if (2 * d >=
-			 strlen(hd_setting_at(i)->name)) /* short words are like each other by chance */
+		else if (2 * d >= strlen(hd_setting_at(i)->name))
+			/* short words are like each other by chance */
 			d += NAME_MAX_LEN;
 		if (d < *slips) {
 			*slips = d;

@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whoever has the higher rank is above. Timers lie in rows of structures, and are often due in that order: both must not show. */
+/*
+ * Whoever has the higher rank is above. Timers lie in rows of structures, and are often due in that
+ * order: both must not show.
+ */
 static uint64_t rank_of(const struct hd_timer *t)
 {
 	const uint64_t odd = 0x9e3779b97f4a7c15;

@@ -88,7 +88,9 @@ static unsigned depth(const struct hd_timer *t)
 	return t ? 1 + (less > more ? less : more) : 0;
 }
 
-/* As many as are set one after the other for the same time, in a row of structures of any length. */
+/*
+ * As many as are set one after the other for the same time, in a row of structures of any length.
+ */
 static void never_deep(void **state)
 {
 	enum {

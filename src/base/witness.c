@@ -16,8 +16,8 @@ static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0, "the lock word come
 #endif
 
 /*
- * So many of a process, in whatever threads: a kernel follows a list for 2,048 locks, and the thread sanitizer ends a program with more than 64 in one. Of
- * further ones others ask the kernel.
+ * So many of a process, in whatever threads: a kernel follows a list for 2,048 locks, and the
+ * thread sanitizer ends a program with more than 64 in one. Of further ones others ask the kernel.
  */
 #define MOST 32
 static _Atomic int count; /* relaxed: a number alone */

@@ -47,7 +47,10 @@ static void nobody_testifies_before_and_after(void **state)
 	munmap(w, 4096);
 }
 
-/* A process that bears witness, and then waits for a signal, or becomes another program, once it may. */
+/*
+ * A process that bears witness, and then waits for a signal, or becomes
+ * another program, once it may.
+ */
 static pid_t witness_elsewhere(struct hd_witness *w, bool execs, int *go)
 {
 	int ready[2], may[2];
@@ -132,7 +135,8 @@ static void who_goes_on_takes_over(void **state)
 
 	assert_int_equal(pthread_create(&thread, NULL, opens, w), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	while (hd_witness_testifies(w)) /* a thread is joined a moment before the kernel is done with it */
+	/* a thread is joined a moment before the kernel is done with it */
+	while (hd_witness_testifies(w))
 		usleep(100);
 	hd_witness_renew(w);
 	assert_true(hd_witness_testifies(w));

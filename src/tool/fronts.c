@@ -50,8 +50,8 @@ static bool path_has(const char *path, const char *folder)
 }
 
 /*
- * fabric(7): FI_PROVIDER_PATH is a list of folders, perhaps with a '@' in front of all, that takes the
- * place of libfabric's own folder. What was there before must stay found.
+ * fabric(7): FI_PROVIDER_PATH is a list of folders, perhaps with a '@' in front of all, that takes
+ * the place of libfabric's own folder. What was there before must stay found.
  */
 static int set_provider_path(const char *folder)
 {
@@ -76,8 +76,9 @@ static int set_provider_path(const char *folder)
 }
 
 /*
- * Debian's libfabric loads libinfinipath, which takes SIGSEGV and SIGBUS as it is loaded, to show a backtrace and exit. To us that is
- * a handler of the program's, who is asked of memory that is protected: the program would end where an operation is to fail.
+ * Debian's libfabric loads libinfinipath, which takes SIGSEGV and SIGBUS as it is loaded, to show a
+ * backtrace and exit. To us that is a handler of the program's, who is asked of memory that is
+ * protected: the program would end where an operation is to fail.
  */
 static int leave_faults_alone(void)
 {
@@ -94,7 +95,10 @@ static int set_up_libfabric(const char *folder, const struct hd_front_choice *ch
 	return hd_put_env("FI_PROVIDER", "heddle");
 }
 
-/* A list of files or folders gets one more, in front or at its end; nothing changes when it has it already. */
+/*
+ * A list of files or folders gets one more, in front or at its end; nothing
+ * changes when it has it already.
+ */
 static int list_add(const char *name, const char *what, bool first)
 {
 	const char *before = getenv(name);
@@ -118,8 +122,8 @@ static int list_add(const char *name, const char *what, bool first)
 }
 
 /*
- * ld.so(8). What is preloaded already stays in front: it may have to be the first, as sanitizers do. The folder of the drop-in must be
- * before all in which there might be a real libibverbs.
+ * ld.so(8). What is preloaded already stays in front: it may have to be the first, as sanitizers
+ * do. The folder of the drop-in must be before all in which there might be a real libibverbs.
  */
 static int set_up_verbs(const char *folder, const struct hd_front_choice *choice)
 {
@@ -133,7 +137,10 @@ static int set_up_verbs(const char *folder, const struct hd_front_choice *choice
 	return list_add("LD_LIBRARY_PATH", path, true);
 }
 
-/* libdat2 reads one file, of which each line names a library as dlopen(3) wants it. A file of the program's own may call ours by other names. */
+/*
+ * libdat2 reads one file, of which each line names a library as dlopen(3) wants it. A file of the
+ * program's own may call ours by other names.
+ */
 static int set_up_udapl(const char *folder, const struct hd_front_choice *choice)
 {
 	const char *own = getenv("DAT_OVERRIDE");
@@ -187,7 +194,10 @@ static bool own_folder(char *folder, size_t size)
 	return true;
 }
 
-/* Whether folder/file is there; resolves the folder, so that "bin/../lib" is not what the user sees. */
+/*
+ * Whether folder/file is there; resolves the folder, so that "bin/../lib"
+ * is not what the user sees.
+ */
 static bool holds(char *folder, size_t size, const char *file)
 {
 	char path[PATH_MAX + NAME_MAX], real[PATH_MAX];
@@ -237,7 +247,10 @@ static void forget_unknown_settings(void)
 	}
 }
 
-/* The libraries that this program loads read the settings anew: what has been complained of once is none for them. */
+/*
+ * The libraries that this program loads read the settings anew: what has been complained
+ * of once is none for them.
+ */
 static void forget_bad_settings(void)
 {
 	for (unsigned i = 0; hd_setting_at(i); i++) {
@@ -261,7 +274,8 @@ bool hd_front_device(int i, char *name, char *what, size_t size)
 		snprintf(path, sizeof(path), "%s/%s", folder, front->file);
 		forget_bad_settings();
 		forget_unknown_settings();
-		void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL); /* stays: this program ends soon */
+		/* stays: this program ends soon */
+		void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
 
 		device = library ? (int (*)(int, char *, char *, size_t))dlsym(library, "heddle_verbs_device")
 				 : NULL;

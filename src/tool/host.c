@@ -17,7 +17,9 @@
 #include "base/key_file.h"
 #include "engine/engine.h"
 
-/* 0 where the kernel has no such restriction; admin-guide/LSM/Yama of the kernel's documentation. */
+/*
+ * 0 where the kernel has no such restriction; admin-guide/LSM/Yama of the kernel's documentation.
+ */
 static int ptrace_scope(void)
 {
 	int scope = 0;
@@ -31,7 +33,10 @@ static int ptrace_scope(void)
 	return scope;
 }
 
-/* Copying from oneself is always allowed, unless the call itself is kept from us. The call, with errno, or NULL. */
+/*
+ * Copying from oneself is always allowed, unless the call itself is kept from us. The
+ * call, with errno, or NULL.
+ */
 static const char *refused_copy(void)
 {
 	int from = 1, to = 0;
@@ -89,7 +94,10 @@ static bool has_family(int family)
 	return true;
 }
 
-/* Is what goes over TCP sealed? A key file that cannot be used is complained of when the node is opened. */
+/*
+ * Is what goes over TCP sealed? A key file that cannot be used is complained of
+ * when the node is opened.
+ */
 static const char *describe_key(int error)
 {
 	const char *path = hd_config_str(HD_SET_KEY_FILE);

@@ -28,13 +28,14 @@ struct hd_host_transport {
 struct hd_host {
 	int error; /* errno when no node can be opened here: then there are no addresses */
 	unsigned address_count;
-	struct hd_host_address addresses[HD_HOST_ADDRESSES]; /* that endpoints listen on, best first */
+	/* that endpoints listen on, best first */
+	struct hd_host_address addresses[HD_HOST_ADDRESSES];
 	struct hd_host_transport transports[HD_HOST_TRANSPORTS];
 };
 
 /*
- * hd_host_read fills *host; the settings must have been loaded. It opens a node for the time of the call,
- * so that what is shown is what programs get.
+ * hd_host_read fills *host; the settings must have been loaded. It opens a node for the time of the
+ * call, so that what is shown is what programs get.
  */
 void hd_host_read(struct hd_host *host);
 

@@ -58,7 +58,10 @@ static void print_fronts(void)
 	}
 }
 
-/* The devices that the verbs front has, which knows what they are like; nothing where it is not installed. */
+/*
+ * The devices that the verbs front has, which knows what they are like; nothing
+ * where it is not installed.
+ */
 static void each_device(void (*show)(const char *name, const char *what, void *arg), void *arg)
 {
 	char name[16], what[120];
@@ -72,7 +75,10 @@ static void print_device(const char *name, const char *what, void *arg)
 	printf("  %-10s  %s\n", name, what);
 }
 
-/* The interface adapters that libdat2 finds by the file that comes with the front: none where that was not built. */
+/*
+ * The interface adapters that libdat2 finds by the file that comes with the front: none
+ * where that was not built.
+ */
 static void print_adapters(void)
 {
 	bool any = false;
@@ -176,7 +182,10 @@ static const struct hd_seen_node *node_by_id(const struct hd_seen_nodes *nodes, 
 	return NULL;
 }
 
-/* What keeps that program from taking in what is sent to it; NULL: nothing that can be seen from here. */
+/*
+ * What keeps that program from taking in what is sent to it; NULL: nothing
+ * that can be seen from here.
+ */
 static const char *why_not_taken(const struct hd_seen_node *node)
 {
 	const char *why = NULL;

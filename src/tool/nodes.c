@@ -21,7 +21,9 @@
 /* What readlink says of a descriptor of such a page. */
 #define PAGE_LINK "/memfd:" HD_PAGE_NAME " (deleted)"
 
-/* Copies a field of fixed size that need not end in zero, and keeps it off the terminal's controls. */
+/*
+ * Copies a field of fixed size that need not end in zero, and keeps it off the terminal's controls.
+ */
 static void copy_text(char *to, const char *from, size_t size)
 {
 	size_t i;
@@ -90,7 +92,10 @@ static bool same_row(const struct hd_page_link *a, const struct hd_page_link *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* Rows are private copies; one that changed between two copies is on its way out or in, and left out. */
+/*
+ * Rows are private copies; one that changed between two copies is on its way
+ * out or in, and left out.
+ */
 static int read_links(struct hd_seen_node *node, const struct hd_node_page *first,
 		      const struct hd_node_page *again)
 {
@@ -163,8 +168,8 @@ static bool read_pages(int fd, struct hd_node_page *pages)
 }
 
 /*
- * Peers and forked children may hold a page open too; it is shown for its owner alone, and so only once
- * and only while the owner lives.
+ * Peers and forked children may hold a page open too; it is shown for its owner alone, and so only
+ * once and only while the owner lives.
  */
 static int read_descriptor(struct hd_seen_nodes *nodes, pid_t pid, const char *path)
 {

@@ -15,7 +15,8 @@ struct hd_seen_link {
 	pid_t peer_pid; /* as the node sees it; 0 when the peer is on another host */
 	char peer[64];	/* address and port */
 	char transport[9];
-	const char *direct_out, *direct_in; /* "yes", "no", or "-" where the transport has no such thing */
+	/* "yes", "no", or "-" where the transport has no such thing */
+	const char *direct_out, *direct_in;
 	char out_reason[64], in_reason[64]; /* why not; empty when they do */
 };
 
@@ -52,17 +53,18 @@ struct hd_seen_node {
 STAILQ_HEAD(hd_seen_nodes, hd_seen_node);
 
 /*
- * hd_nodes_scan appends every node of a process whose descriptors this user may read, in order of their
- * process ids. -errno when there is no /proc or no memory. The pages are treated as hostile: what does
- * not look like one is left out. hd_nodes_free frees what was found.
+ * hd_nodes_scan appends every node of a process whose descriptors this user may read, in order of
+ * their process ids. -errno when there is no /proc or no memory. The pages are treated as hostile:
+ * what does not look like one is left out. hd_nodes_free frees what was found.
  */
 int hd_nodes_scan(struct hd_seen_nodes *nodes);
 void hd_nodes_free(struct hd_seen_nodes *nodes);
 
 struct hd_node_page;
 /*
- * hd_inside_read (inside.c): fills in what the endpoints and peers of a node do, whose page has been read; from the memory of its process, which goes on as if
- * nobody looked. Where that cannot be, `unseen` says why. hd_inside_free frees it.
+ * hd_inside_read (inside.c): fills in what the endpoints and peers of a node do, whose page has
+ * been read; from the memory of its process, which goes on as if nobody looked. Where that cannot
+ * be, `unseen` says why. hd_inside_free frees it.
  */
 void hd_inside_read(struct hd_seen_node *node, const struct hd_node_page *page);
 void hd_inside_free(struct hd_seen_node *node);

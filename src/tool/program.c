@@ -98,7 +98,10 @@ static enum hd_program_kind kind_of_elf(int fd)
 	return has_segment(fd, &elf, PT_INTERP) ? HD_PROGRAM_FITS : HD_PROGRAM_STATIC;
 }
 
-/* ld.so(8), secure-execution mode; root running root's set-uid program gains nothing, so keeps its environment. */
+/*
+ * ld.so(8), secure-execution mode; root running root's set-uid program gains nothing,
+ * so keeps its environment.
+ */
 static bool is_privileged(int fd)
 {
 	struct stat st;

@@ -3,7 +3,9 @@
 #ifndef HEDDLE_TOOL_TOOL_H
 #define HEDDLE_TOOL_TOOL_H
 
-/* What the files of the heddle command share. It is one thread, and may print and exit as it likes. */
+/*
+ * What the files of the heddle command share. It is one thread, and may print and exit as it likes.
+ */
 
 /* Exit statuses of our own, as env(1) and timeout(1) have them. */
 enum {
@@ -30,8 +32,8 @@ void hd_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int hd_usage_error(const char *command);
 
 /*
- * hd_option_error complains of what getopt_long returned ':' or '?' for, and returns hd_usage_error's
- * answer; the option string must begin with ':' (after '+').
+ * hd_option_error complains of what getopt_long returned ':' or '?' for, and returns
+ * hd_usage_error's answer; the option string must begin with ':' (after '+').
  */
 int hd_option_error(int result, const char *command, char **argv);
 

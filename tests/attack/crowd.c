@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Another user, or another host, comes as many nodes, each with a valid greeting, and leaves things behind: processes of our user get in all the same, and his next too. */
+/*
+ * Another user, or another host, comes as many nodes, each with a valid greeting, and leaves things
+ * behind: processes of our user get in all the same, and his next too.
+ */
 #include "attack/attack.h"
 #include "engine/cm/conn.h"
 
@@ -273,7 +276,10 @@ static void descriptors(void **state)
 	setrlimit(RLIMIT_NOFILE, &was);
 }
 
-/* Endpoints without end: the node that announces them is cut off, and what was kept of them is given back. */
+/*
+ * Endpoints without end: the node that announces them is cut off, and what was
+ * kept of them is given back.
+ */
 static void endpoints(void **state)
 {
 	struct scene *s = *state;
@@ -332,7 +338,10 @@ static ssize_t request_of(const struct hd_event *event, void *arg)
 	return 0;
 }
 
-/* One endpoint of this node asks a service for connections until it is refused, or has done so `most` times; how often it was not. */
+/*
+ * One endpoint of this node asks a service for connections until it is refused, or has done so
+ * `most` times; how often it was not.
+ */
 static uint32_t ask_all(struct scene *s, struct wire *w, const struct hd_service *service, uint32_t most)
 {
 	struct hd_connect body = { .type = HD_EP_MSG, .from = { .index = 7, .gen = 1 } };
@@ -353,7 +362,10 @@ static uint32_t ask_all(struct scene *s, struct wire *w, const struct hd_service
 	return service->pending - before;
 }
 
-/* Requests for connections that the program does not answer, of a backlog without end; one that it has read stays when its caller goes. */
+/*
+ * Requests for connections that the program does not answer, of a backlog without end; one that it
+ * has read stays when its caller goes.
+ */
 static void requests(void **state)
 {
 	const struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -387,7 +399,9 @@ static void requests(void **state)
 	assert_int_equal(hd_evq_close(evq), 0);
 }
 
-/* Completions that nobody has read, of writes with immediate data, as many as there is credit for. */
+/*
+ * Completions that nobody has read, of writes with immediate data, as many as there is credit for.
+ */
 static void write_out(struct scene *s, struct wire *w)
 {
 	struct {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A stranger has much to say and hangs up: what the node has to take apart costs so much for each piece of it, however many there are. Measured is
- * the processor's time of a few against that of a hundred times as many. `--figures` prints the times of 10, 1,000 and 100,000 (bench/strangers).
+ * A stranger has much to say and hangs up: what the node has to take apart costs so much for each
+ * piece of it, however many there are. Measured is the processor's time of a few against that of a
+ * hundred times as many. `--figures` prints the times of 10, 1,000 and 100,000 (bench/strangers).
  */
 #include "attack/attack.h"
 #include "cpu.h"

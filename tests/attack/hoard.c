@@ -49,7 +49,10 @@ static void endpoints_far_apart(void **state)
 	assert_true(LIST_EMPTY(&peer->dests));
 }
 
-/* Who has them has them in a table in the end, in whatever order he says so; and what comes from each is known to. */
+/*
+ * Who has them has them in a table in the end, in whatever order he says so; and what
+ * comes from each is known to.
+ */
 static void endpoints_that_there_are(void **state)
 {
 	struct attack_scene *s = *state;

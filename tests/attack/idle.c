@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A stranger calls as often as he can and says nothing: descriptors are left, others get in, and the log does not grow. */
+/*
+ * A stranger calls as often as he can and says nothing: descriptors are left, others get in,
+ * and the log does not grow.
+ */
 #include "attack/attack.h"
 
 #include <fcntl.h>
@@ -68,7 +71,10 @@ static void others_get_in(void **state)
 	serves(&s->a);
 }
 
-/* One who called before, and says something at last, is not the one that is closed while another has more. */
+/*
+ * One who called before, and says something at last, is not the one that is
+ * closed while another has more.
+ */
 static void another_user_is_not_shut_out(void **state)
 {
 	struct scene *s = *state;

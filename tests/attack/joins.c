@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Another user crowds the join socket of a node: he becomes no pending join, and is not let in without end in one turn. */
+/*
+ * Another user crowds the join socket of a node: he becomes no pending join, and is not let in
+ * without end in one turn.
+ */
 #include "attack/attack.h"
 #include "transport/shm/shm.h"
 

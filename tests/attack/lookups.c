@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Another user announces names of this host without end. Of each the kernel is asked whose it is, by some calls or, where it has no sock_diag(7), by reading a table
- * of all sockets: that does not keep the node from others.
+ * Another user announces names of this host without end. Of each the kernel is asked whose it is,
+ * by some calls or, where it has no sock_diag(7), by reading a table of all sockets: that does not
+ * keep the node from others.
  */
 #include "attack/attack.h"
 #include "cpu.h"
@@ -93,12 +94,15 @@ static void names_without_end_by_calls(void **state)
 		greet_with_addresses(s->w, &s->a);
 		then += cost(s, &packet, 2) / 2;
 	}
-	assert_in_range(then, 0,
-			first * CALLS / 3 + (hd_now_ns() - begun) / 40); /* of half of it, a twentieth */
+	/* of half of it, a twentieth */
+	assert_in_range(then, 0, first * CALLS / 3 + (hd_now_ns() - begun) / 40);
 	serves(&s->a);
 }
 
-/* Where the kernel is asked no more of whom somebody else has had it asked, whoever wants the name asks himself: he may not send, and wait for what comes from there. */
+/*
+ * Where the kernel is asked no more of whom somebody else has had it asked, whoever wants the name
+ * asks himself: he may not send, and wait for what comes from there.
+ */
 static void a_name_that_is_not_looked_up(void **state)
 {
 	struct attack_scene *s = *state;

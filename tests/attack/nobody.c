@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * In a user namespace that has numbers for few users, all others look like one: the kernel says of each that he is the overflow uid. What it says alike of two of them does not
- * make the one the other, nor us, where we have no number ourselves.
+ * In a user namespace that has numbers for few users, all others look like one: the kernel says of
+ * each that he is the overflow uid. What it says alike of two of them does not make the one the
+ * other, nor us, where we have no number ourselves.
  */
 #include "attack/attack.h"
 #include "skip.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Another user of the host asks what only processes of our user are told (XRC, importing), and listens for what they ask each other. */
+/*
+ * Another user of the host asks what only processes of our user are told (XRC, importing), and
+ * listens for what they ask each other.
+ */
 #include "attack/attack.h"
 
 #include <errno.h>
@@ -102,7 +105,10 @@ static void told(struct hd_ask *ask, int err)
 	h->err = err;
 }
 
-/* Where one of ours was, a stranger listens: the question, which has a secret in it, is not sent to him. */
+/*
+ * Where one of ours was, a stranger listens: the question, which has a secret
+ * in it, is not sent to him.
+ */
 static void a_stranger_is_asked_nothing(void **state)
 {
 	const struct hd_pkt hello = { .kind = HD_PKT_HELLO, .op = 1, .imm = 3 };

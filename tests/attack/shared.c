@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Another user makes names of files that our processes have in common (base/shared.h): to have us take his file, or to keep us from ours. We are
- * root here, whom the kernel lets in to whatever he names.
+ * Another user makes names of files that our processes have in common (base/shared.h): to
+ * have us take his file, or to keep us from ours. We are root here, whom the kernel lets
+ * in to whatever he names.
  */
 #include "base/shared.h"
 #include "attack/attack.h"
@@ -79,7 +80,10 @@ static int lead_to(const char *what, pid_t whose, int to, unsigned random)
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len));
 }
 
-/* What he leads to: the right text in a file of his own; a pipe, which who opens it may wait for; a file of root's that is none in memory. */
+/*
+ * What he leads to: the right text in a file of his own; a pipe, which who opens it may wait for; a
+ * file of root's that is none in memory.
+ */
 static void stranger(int ready)
 {
 	char turn[PREFIX];
@@ -102,7 +106,10 @@ static void stranger(int ready)
 	pause();
 }
 
-/* What is our own process's leads to itself by his names: it seems to want what it has, and to have been there before. */
+/*
+ * What is our own process's leads to itself by his names: it seems to want what it has, and
+ * to have been there before.
+ */
 static void mirror(int ready)
 {
 	int rc = setgid(STRANGER) || setuid(STRANGER);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Another user of the host wants what A sends to B: by B's name, by B's id, or by the advert of a third. */
+/*
+ * Another user of the host wants what A sends to B: by B's name, by B's id, or
+ * by the advert of a third.
+ */
 #include "attack/attack.h"
 #include "base/realm.h"
 #include "engine/cm/conn.h"
@@ -191,7 +194,10 @@ static void speaks_as_b(struct scene *s)
 	wire_say(s->w, &pkt, "from B?", 8);
 }
 
-/* Of a socket that its process has closed the kernel says that it is root's, as we are: what it has said is nobody's. */
+/*
+ * Of a socket that its process has closed the kernel says that it is root's, as we are: what
+ * it has said is nobody's.
+ */
 static void a_name_of_who_has_hung_up(void **state)
 {
 	struct scene *s = *state;
@@ -238,7 +244,10 @@ static int listen_in_his_place(const struct sockaddr_in *port)
 	return fd;
 }
 
-/* He hangs up, and the kernel has forgotten his socket: as it does after a second (TCP_LINGER2) or a minute, but at once. */
+/*
+ * He hangs up, and the kernel has forgotten his socket: as it does after a second (TCP_LINGER2)
+ * or a minute, but at once.
+ */
 static void be_forgotten(struct wire *w)
 {
 	const int one = 1;
@@ -248,7 +257,10 @@ static void be_forgotten(struct wire *w)
 	wire_hang_up(w);
 }
 
-/* One of ours has his port since, and is what the kernel finds when it is asked whose the connection is. */
+/*
+ * One of ours has his port since, and is what the kernel finds when it is asked
+ * whose the connection is.
+ */
 static void a_name_of_who_has_left_his_port_to_us(void **state)
 {
 	struct scene *s = *state;
@@ -269,7 +281,10 @@ static void a_name_of_who_has_left_his_port_to_us(void **state)
 	close(fd);
 }
 
-/* Whose he is the kernel does not tell, and neither whose the name is, for it is nobody's yet: that does not make it his. */
+/*
+ * Whose he is the kernel does not tell, and neither whose the name is, for it is nobody's yet:
+ * that does not make it his.
+ */
 static void a_name_that_nobody_has_yet(void **state)
 {
 	struct scene *s = *state;
@@ -296,7 +311,10 @@ static uint32_t answered(const struct scene *s)
 	return hd_events(s->a.node)->answered;
 }
 
-/* A has accepted a call of B's, and waits for him: who calls himself as B does ends that neither by a word nor by going. */
+/*
+ * A has accepted a call of B's, and waits for him: who calls himself as B does ends that
+ * neither by a word nor by going.
+ */
 static void a_call_that_is_anothers(void **state)
 {
 	const struct hd_ep_attr attr = { .type = HD_EP_MSG };
@@ -328,7 +346,8 @@ static void a_call_that_is_anothers(void **state)
 }
 
 /*
- * A stranger whom A calls passes B's advert on, as if it were his, or calls himself as B does as well: what A has to say is not for B.
+ * A stranger whom A calls passes B's advert on, as if it were his, or calls himself as B does as
+ * well: what A has to say is not for B.
  */
 static void passes_on(struct scene *s, unsigned uid, bool as_b)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * No attack: a thousand processes of this host, of one user, talk with one that may have 4096 descriptors, all at the same time. What bounds strangers
- * lets them in. `thousand NAME-FD LEAVE-FD UID` is one of them: a node that reads from NAME-FD whom to call, and is there until LEAVE-FD ends.
+ * No attack: a thousand processes of this host, of one user, talk with one that may have 4096
+ * descriptors, all at the same time. What bounds strangers lets them in. `thousand NAME-FD LEAVE-FD
+ * UID` is one of them: a node that reads from NAME-FD whom to call, and is there until LEAVE-FD
+ * ends.
  */
 #include "attack/attack.h"
 
@@ -21,7 +23,7 @@
 #define THOUSAND 1000
 #define FILES 4096
 
-/* ---- one of them ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- one of them ----------------------------------------------------------------------------- */
 
 static void until_leave(int fd)
 {
@@ -65,7 +67,7 @@ static int visit(int name_fd, int leave_fd)
 	return rc ? 1 : 0;
 }
 
-/* ---- whom they call ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- whom they call -------------------------------------------------------------------------- */
 
 struct scene {
 	struct side a;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A host between A and B translates addresses: who calls one of its own is connected with one of this host, as by NAT (here a program there passes on what
- * comes). A and B are two nodes of one host all the same, and what B tells of its shared memory and its names comes from elsewhere.
+ * A host between A and B translates addresses: who calls one of its own is connected with one of
+ * this host, as by NAT (here a program there passes on what comes). A and B are two nodes of one
+ * host all the same, and what B tells of its shared memory and its names comes from elsewhere.
  */
 #include "attack/attack.h"
 

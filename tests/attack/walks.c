@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What a stranger's packet or hang-up makes the node look for costs no more where there is much that is not his. Measured is the processor's time
- * of what the engine does then, with a few bystanders and with many. `--figures` prints that for 10, 1,000 and 100,000 (bench/strangers).
+ * What a stranger's packet or hang-up makes the node look for costs no more where there is much
+ * that is not his. Measured is the processor's time of what the engine does then, with a few
+ * bystanders and with many. `--figures` prints that for 10, 1,000 and 100,000 (bench/strangers).
  */
 #include "attack/attack.h"
 #include "cpu.h"
@@ -24,8 +25,8 @@
 
 #define FEW 10
 #define MANY 10000
-#define AT_MOST \
-	40 /* times what it costs with few bystanders; a look at each of them is more than 200 times as much */
+/* times what it costs with few bystanders; a look at each of them is more than 200 times as much */
+#define AT_MOST 40
 #define ROUNDS 20
 
 struct scene {
@@ -33,9 +34,10 @@ struct scene {
 	struct hd_peer *peer; /* the stranger's */
 	struct hd_ep **eps;
 	uint32_t count;
-	struct hd_ep *busy, *mine;	/* has much under way with the stranger; has nothing */
-	struct hd_dest *theirs, *ended; /* of the stranger's endpoints: where that goes, and another */
-	struct hd_service *service;	/* the stranger has asked much of it */
+	struct hd_ep *busy, *mine; /* has much under way with the stranger; has nothing */
+	/* of the stranger's endpoints: where that goes, and another */
+	struct hd_dest *theirs, *ended;
+	struct hd_service *service; /* the stranger has asked much of it */
 	struct hd_evq *evq;
 	struct hd_ep *pair; /* a queue pair that is not ready for what the stranger sends it */
 	struct hd_mr *mr;   /* what the stranger reads, and does not take in */
@@ -147,7 +149,8 @@ static void read_one(struct scene *sc, uint32_t i)
 	assert_int_equal(hd_rma_request(&a, &server), 0);
 	of = hd_of_peer_first(sc->peer, HD_OF_PEER_READ, i + 1);
 	assert_non_null(of);
-	hd_container(of, struct hd_response, of_peer)->units = 0; /* his window would not have held so many */
+	/* his window would not have held so many */
+	hd_container(of, struct hd_response, of_peer)->units = 0;
 }
 
 /* A message of another endpoint of the stranger's waits. */
@@ -218,7 +221,7 @@ static void work_goes(struct scene *sc)
 	free(sc->read);
 }
 
-/* ---- what the stranger does --------------------------------------------------------------------------------------------------- */
+/* ---- what the stranger does ------------------------------------------------------------------ */
 
 static void closes_for_callers(struct scene *sc)
 {
@@ -350,7 +353,7 @@ static const struct {
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-/* ---- what it costs ------------------------------------------------------------------------------------------------------------ */
+/* ---- what it costs --------------------------------------------------------------------------- */
 
 /* The least of three, in ns for each. */
 static double cost_of(struct scene *sc, size_t row)
@@ -397,7 +400,8 @@ static void bystanders_are_not_looked_at(void **state)
 	costs_of(*state, FEW, few);
 	costs_of(*state, MANY, many);
 	for (size_t row = 0; row < ROWS; row++) {
-		if (many[row] <= (few[row] + 50) * AT_MOST) /* the clock itself has a share of them */
+		/* the clock itself has a share of them */
+		if (many[row] <= (few[row] + 50) * AT_MOST)
 			continue;
 		print_message("%s: %.0f ns with %d bystanders, %.0f ns with %d\n", rows[row].what, few[row],
 			      FEW, many[row], MANY);

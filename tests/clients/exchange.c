@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * An MPI program that checks its data: everything that Open MPI's libfabric transport makes of tagged
- * messages, receives with wildcards, probes and cancels.  Prints "exchange: ok" on rank 0 and exits with 0,
- * or says what is wrong and aborts.
+ * An MPI program that checks its data: everything that Open MPI's libfabric transport makes of
+ * tagged messages, receives with wildcards, probes and cancels. Prints "exchange: ok" on rank 0 and
+ * exits with 0, or says what is wrong and aborts.
  */
 #include <mpi.h>
 
@@ -88,7 +88,9 @@ static void all_to_all(int len)
 	free(in);
 }
 
-/* Everybody sends to everybody with a tag of its own; receives take what comes, from whom it comes. */
+/*
+ * Everybody sends to everybody with a tag of its own; receives take what comes, from whom it comes.
+ */
 static void any_source(int len)
 {
 	MPI_Request *req = malloc((size_t)ranks * sizeof(*req));

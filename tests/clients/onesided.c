@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * An MPI program of one-sided operations that checks its data: puts and gets of all sizes between fences and under
- * locks, accumulates, and counters that all ranks draw numbers from.  Prints "onesided: ok" on rank 0 and exits with
- * 0, or says what is wrong and aborts.
+ * An MPI program of one-sided operations that checks its data: puts and gets of all sizes between
+ * fences and under locks, accumulates, and counters that all ranks draw numbers from. Prints
+ * "onesided: ok" on rank 0 and exits with 0, or says what is wrong and aborts.
  */
 #include <mpi.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * rpma server|client ADDRESS PORT: what librpma, for remote persistent memory, has of verbs: reads, writes, atomic writes, flushes and
- * messages with their completions waited for. Each end prints "rpma: ok" when it has found all data that it should.
+ * rpma server|client ADDRESS PORT: what librpma, for remote persistent memory, has of verbs: reads,
+ * writes, atomic writes, flushes and messages with their completions waited for. Each end prints
+ * "rpma: ok" when it has found all data that it should.
  */
 #include <arpa/inet.h>
 #include <librpma.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * An OpenSHMEM program: each PE puts to its right neighbour, gets from its left one, and all count by atomic operations. Prints
- * "shmem: ok, N PEs" when everything is where it belongs.
+ * An OpenSHMEM program: each PE puts to its right neighbour, gets from its left one, and all count
+ * by atomic operations. Prints "shmem: ok, N PEs" when everything is where it belongs.
  */
 #include <shmem.h>
 #include <stdio.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The channel between the ranks of a case: streams over socketpairs, outside the fabric that is tested. */
+/*
+ * The channel between the ranks of a case: streams over socketpairs, outside
+ * the fabric that is tested.
+ */
 #include "case.h"
 
 #include "../asleep.h"

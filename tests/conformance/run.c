@@ -30,7 +30,8 @@ struct run {
 	pid_t group;
 	struct ct_verdict said[CT_PROCS];
 	bool ended[CT_PROCS];
-	int order[CT_PROCS]; /* ranks in the order in which they spoke: the first failure is the cause */
+	/* ranks in the order in which they spoke: the first failure is the cause */
+	int order[CT_PROCS];
 	int spoke;
 	double end;
 };
@@ -114,7 +115,10 @@ static void in_child(struct run *r, int rank)
 	int i, j;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* libpsm2, which Debian's libfabric links, catches these to write files; a crash is to be a crash. */
+	/*
+	 * libpsm2, which Debian's libfabric links, catches these to write files;
+	 * a crash is to be a crash.
+	 */
 	for (i = 0; i < (int)CT_COUNT(deadly); i++)
 		signal(deadly[i], SIG_DFL);
 	for (i = 0; i < r->procs; i++) {
@@ -259,7 +263,10 @@ static void reap(struct run *r, int rank, bool all_passed)
 	}
 }
 
-/* Processes that passed get the rest of the time to exit in; then everything in the group is killed. */
+/*
+ * Processes that passed get the rest of the time to exit in; then
+ * everything in the group is killed.
+ */
 static void end_all(struct run *r, bool all_passed)
 {
 	double end = ct_now() + 10 * r->conf->scale;

@@ -57,7 +57,10 @@ static void heddle_info(struct ct *ct, struct ct_ep *e, char *text, size_t room)
 		snprintf(command, sizeof(command), "'%s' info --json", program);
 	else
 		snprintf(command, sizeof(command), "'%s/heddle' info --json", path ? path : ".");
-	/* Whoever is asked answers by its own progress, so none is needed from here; keep the links moving. */
+	/*
+	 * Whoever is asked answers by its own progress, so none is needed from
+	 * here; keep the links moving.
+	 */
 	ct_progress(e);
 	f = popen(command, "r");
 	if (!f)
@@ -70,8 +73,8 @@ static void heddle_info(struct ct *ct, struct ct_ep *e, char *text, size_t room)
 }
 
 /*
- * Cuts the node of this process out of the text: what is between its number and the next one. The process may have the node of a verbs device as
- * well, before or behind it.
+ * Cuts the node of this process out of the text: what is between its number and the next one. The
+ * process may have the node of a verbs device as well, before or behind it.
  */
 static char *own_node(char *text)
 {
@@ -175,7 +178,9 @@ int e2e_shm_files(struct ct *ct)
 
 	if (!d)
 		ct_fail(ct, "cannot read /dev/shm");
-	/* Other programs of this machine may use it as well: only names that speak of Heddle count. */
+	/*
+	 * Other programs of this machine may use it as well: only names that speak of Heddle count.
+	 */
 	while ((entry = readdir(d)))
 		n += strcasestr(entry->d_name, "heddle") != NULL || strncmp(entry->d_name, "hd", 2) == 0;
 	closedir(d);

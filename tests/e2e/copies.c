@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Several copies of Heddle in one process, as a program has that uses libfabric and verbs: each looks out for the faults of its own copying, passes on
- * the others', and what is nobody's ends the process as if there were none. copies FIRST SECOND: two modules with the same in them (copies_one.c).
+ * Several copies of Heddle in one process, as a program has that uses libfabric and verbs: each
+ * looks out for the faults of its own copying, passes on the others', and what is nobody's ends the
+ * process as if there were none. copies FIRST SECOND: two modules with the same in them
+ * (copies_one.c).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -97,7 +99,10 @@ static void program_handles(int sig, siginfo_t *info, void *context)
 		_exit(1);
 }
 
-/* A handler that the program installs in between is called for each copy's faults, and nobody goes over it. */
+/*
+ * A handler that the program installs in between is called for each copy's faults,
+ * and nobody goes over it.
+ */
 static bool the_programs_handler(const struct copy *first, const struct copy *second)
 {
 	const struct sigaction own = { .sa_sigaction = program_handles, .sa_flags = SA_SIGINFO };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Faults at the level of processes, on the harness of tests/conformance/ofi.  Unlike the conformance rows
- * these know Heddle: its settings, and "heddle info" (the program named by the variable HEDDLE, or the one
- * in FI_PROVIDER_PATH).
+ * Faults at the level of processes, on the harness of tests/conformance/ofi. Unlike the conformance
+ * rows these know Heddle: its settings, and "heddle info" (the program named by the variable
+ * HEDDLE, or the one in FI_PROVIDER_PATH).
  */
 #ifndef E2E_H
 #define E2E_H
@@ -16,9 +16,15 @@ void e2e_set(struct ct *ct, const char *name, const char *value);
 void e2e_link(struct ct *ct, struct ct_ep *e, char *text, size_t room);
 /* e2e_over fails unless that link is of this transport, "shm" or "tcp". */
 void e2e_over(struct ct *ct, struct ct_ep *e, const char *transport);
-/* e2e_forced tells whether the environment forces this transport; cases about choosing it need none. */
+/*
+ * e2e_forced tells whether the environment forces this transport; cases
+ * about choosing it need none.
+ */
 bool e2e_forced(const char *transport);
-/* e2e_port: the n-th port that these cases may count upon, up to 99; others over each transport, since both run at the same time. */
+/*
+ * e2e_port: the n-th port that these cases may count upon, up to 99; others over each transport,
+ * since both run at the same time.
+ */
 int e2e_port(int n);
 /* e2e_ports sets HEDDLE_PORTS to those from the n-th on. */
 void e2e_ports(struct ct *ct, int n, int count);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * kill -9 at any moment, again and again, with a living forked child and without: rank 1 raises victims and
- * kills them, rank 0 talks with them, rank 2 must not notice.
+ * kill -9 at any moment, again and again, with a living forked child and without: rank 1 raises
+ * victims and kills them, rank 0 talks with them, rank 2 must not notice.
  */
 #include "e2e.h"
 
@@ -18,7 +18,8 @@
 #define VICTIMS 40
 #define SENDS 6
 #define LONG_LEN (2u << 20)
-#define TOLD 5.0 /* seconds until every operation to a dead peer has ended: generous, the machine is busy */
+/* seconds until every operation to a dead peer has ended: generous, the machine is busy */
+#define TOLD 5.0
 
 static size_t len_of(size_t i)
 {
@@ -69,7 +70,10 @@ static void killer(struct ct *ct)
 		CT_TRUE(ct, pid > 0);
 		/* Some die while they connect, others in full swing. */
 		usleep((useconds_t)(ct_range(ct, 60) * 1000));
-		/* Rank 0 tells that it has heard of this one: the name must have been sent before the end. */
+		/*
+		 * Rank 0 tells that it has heard of this one: the name must have
+		 * been sent before the end.
+		 */
 		ct_get(ct, NULL, 0, &ok, 1);
 		usleep((useconds_t)(ct_range(ct, 40) * 1000));
 		CT_OK(ct, kill(pid, SIGKILL));
@@ -119,7 +123,10 @@ static void serve_one(struct ct *ct, struct ct_ep *e, char *buf)
 		if (ct_now() - dead > TOLD * ct->conf->scale)
 			ct_fail(ct, "a send to a dead peer took %.1f s to end", ct_now() - dead);
 	}
-	/* Receives that nothing matched are still this rank's own; those half filled end by themselves. */
+	/*
+	 * Receives that nothing matched are still this rank's own; those half
+	 * filled end by themselves.
+	 */
 	for (i = 0; i < SENDS; i++) {
 		fi_cancel(&e->ep->fid, CTX(200 + i));
 		ct_of(e, CTX(200 + i), &c);
@@ -127,7 +134,10 @@ static void serve_one(struct ct *ct, struct ct_ep *e, char *buf)
 	CT_OK(ct, fi_av_remove(e->av, &addr, 1, 0));
 }
 
-/* Messages of victims that nobody wanted are thrown away, so that the next one's are not mistaken for them. */
+/*
+ * Messages of victims that nobody wanted are thrown away, so that the next one's
+ * are not mistaken for them.
+ */
 static void throw_away(struct ct_ep *e, char *buf)
 {
 	struct ct_comp c;
@@ -156,7 +166,10 @@ static void server(struct ct *ct)
 	int i, fds, files = e2e_shm_files(ct);
 	double end;
 
-	/* A dead peer's forked child keeps its listening socket: such a peer is given up by this time-out. */
+	/*
+	 * A dead peer's forked child keeps its listening socket: such a peer is
+	 * given up by this time-out.
+	 */
 	e2e_set(ct, "HEDDLE_CONNECT_TIMEOUT", "1500");
 	ct_open(ct, &dom, NULL);
 	ct_ep_open(&dom, &e);
@@ -254,7 +267,10 @@ static void raiser(struct ct *ct)
 	ct_sync(ct, NULL);
 }
 
-/* The same name, ten lives: each of them is reached, and none gets what was meant for the one before. */
+/*
+ * The same name, ten lives: each of them is reached, and none gets what was
+ * meant for the one before.
+ */
 static void caller(struct ct *ct)
 {
 	struct ct_dom dom;

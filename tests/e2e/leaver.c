@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * leaver DEVICE exit|_exit|kill: a verbs program that destroys nothing. A queue pair talks to itself, with requests and receives left over,
- * a completion queue is armed and full, a channel has an event; then it ends in that way.
+ * leaver DEVICE exit|_exit|kill: a verbs program that destroys nothing. A queue pair talks to
+ * itself, with requests and receives left over, a completion queue is armed and full, a channel has
+ * an event; then it ends in that way.
  */
 #include <infiniband/verbs.h>
 

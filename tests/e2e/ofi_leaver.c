@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * ofi_leaver exit|alarm: a libfabric program that closes nothing. Its domains make progress by themselves, and the endpoint of the last one
- * has talked to itself; then it ends by exit(3), from its main function or from a signal's handler that interrupts it somewhere in a call.
+ * ofi_leaver exit|alarm: a libfabric program that closes nothing. Its domains make progress by
+ * themselves, and the endpoint of the last one has talked to itself; then it ends by exit(3), from
+ * its main function or from a signal's handler that interrupts it somewhere in a call.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -121,7 +121,10 @@ static void garbage_one(struct ct *ct, const char *name, int kind)
 	close(s);
 }
 
-/* What the other end says first, if it says anything, with single bits turned over, is garbage as well. */
+/*
+ * What the other end says first, if it says anything, with single bits turned
+ * over, is garbage as well.
+ */
 static void echo_one(struct ct *ct, const char *name, int kind)
 {
 	unsigned char buf[4096];
@@ -288,7 +291,10 @@ static int enable_one(struct ct_dom *dom, struct ct_ep *like, struct fid_ep **ep
 	return rc;
 }
 
-/* Four ports, of which both verbs devices in the same process, which libfabric's own provider for these opens, may have one each. */
+/*
+ * Four ports, of which both verbs devices in the same process, which libfabric's own provider for
+ * these opens, may have one each.
+ */
 static void ports_used_up(struct ct *ct)
 {
 	struct fid_ep *more[3] = { NULL };
@@ -325,7 +331,10 @@ static const char *const nonsense[][2] = {
 	{ "HEDDLE_EAGER_SHM", "many" },
 };
 
-/* arg: which. Nonsense is told of and refused, or told of and replaced by the default; it never crashes. */
+/*
+ * arg: which. Nonsense is told of and refused, or told of and replaced by the
+ * default; it never crashes.
+ */
 static void setting(struct ct *ct)
 {
 	const char *const *n = nonsense[ct->cs->arg];

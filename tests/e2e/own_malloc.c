@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A module for LD_PRELOAD: a malloc of the program's own that is older than C11, as the registration caches of MPI libraries bring one. It has malloc, calloc,
- * realloc, free, memalign, posix_memalign and valloc, and no aligned_alloc, which stays the C library's. free ends the process when it is given what is not its own.
- * Nothing is used twice.
+ * A module for LD_PRELOAD: a malloc of the program's own that is older than C11, as the
+ * registration caches of MPI libraries bring one. It has malloc, calloc, realloc, free, memalign,
+ * posix_memalign and valloc, and no aligned_alloc, which stays the C library's. free ends the
+ * process when it is given what is not its own. Nothing is used twice.
  */
 #include <errno.h>
 #include <malloc.h>

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * e2e-peer: one end of a conversation over libfabric, for scripts that put the two ends into unusual circumstances.
+ * e2e-peer: one end of a conversation over libfabric, for scripts that put the two ends
+ * into unusual circumstances.
  *
- *	e2e-peer serve [options]            prints "address IP PORT", takes messages until a client says goodbye
- *	e2e-peer call IP PORT [options]     sends COUNT messages of SIZE bytes, waits for the answer, prints "done"
+ *	e2e-peer serve [options]            prints "address IP PORT", takes messages until a client
+ *	                                    says goodbye
+ *	e2e-peer call IP PORT [options]     sends COUNT messages of SIZE bytes, waits for the
+ *	                                    answer, prints "done"
  *
- * The content of each message depends on its number, and is checked; the answer carries how many came and were right. Prints lines
- * of "key value" and exits with 0 when all was well, 1 when something was wrong, 3 when the other end could not be reached or was
- * lost (after "error TEXT").
+ * The content of each message depends on its number, and is checked; the answer carries how many
+ * came and were right. Prints lines of "key value" and exits with 0 when all was well, 1 when
+ * something was wrong, 3 when the other end could not be reached or was lost (after "error TEXT").
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -86,7 +89,7 @@ static void need(int rc, const char *what)
 		die(3, "%s: %s", what, fi_strerror(-rc));
 }
 
-/* ---- circumstances --------------------------------------------------------------------------------------------------------------- */
+/* ---- circumstances --------------------------------------------------------------------------- */
 
 static void forbid_direct_copies(void)
 {
@@ -120,7 +123,7 @@ static uint64_t now_ms(void)
 	return t.tv_sec * UINT64_C(1000) + t.tv_nsec / 1000000;
 }
 
-/* ---- libfabric -------------------------------------------------------------------------------------------------------------------- */
+/* ---- libfabric ------------------------------------------------------------------------------- */
 
 static void peer_open(struct peer *p)
 {
@@ -210,7 +213,7 @@ static void wait_received(struct peer *p, uint64_t until)
 			usleep(0);
 }
 
-/* ---- content ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- content --------------------------------------------------------------------------------- */
 
 static uint8_t byte_of(uint64_t number, size_t at)
 {
@@ -231,7 +234,7 @@ static bool right(const uint8_t *buf, size_t size, uint64_t number)
 	return true;
 }
 
-/* ---- the two ends ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the two ends ---------------------------------------------------------------------------- */
 
 struct order { /* what the caller tells first */
 	uint64_t count, size;

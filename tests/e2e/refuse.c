@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Direct copies that the kernel refuses, from the start or later on: the same results by another way. */
+/*
+ * Direct copies that the kernel refuses, from the start or later on: the
+ * same results by another way.
+ */
 #include "e2e.h"
 
 #include <errno.h>
@@ -120,7 +123,10 @@ static void become(struct ct *ct, unsigned int uid)
 	prctl(PR_SET_PDEATHSIG, 9);
 }
 
-/* Both without CAP_SYS_PTRACE, and not dumpable since they changed their user: no direct copies by default. */
+/*
+ * Both without CAP_SYS_PTRACE, and not dumpable since they changed their user: no
+ * direct copies by default.
+ */
 static void unprivileged(struct ct *ct)
 {
 	struct ct_dom dom;

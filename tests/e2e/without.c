@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * without CALL[,CALL…] ERROR PROGRAM ARGUMENT…: runs a program to which the kernel refuses these system calls, with EPERM or ENOSYS, as a container's
- * filter does; also in what it runs itself. `netlink` stands for sockets of that family. A call that this host's kernel, or its libseccomp, does not know is left out. Exit status 77: there are
- * no filters here.
+ * without CALL[,CALL…] ERROR PROGRAM ARGUMENT…: runs a program to which the kernel refuses these
+ * system calls, with EPERM or ENOSYS, as a container's filter does; also in what it runs itself.
+ * `netlink` stands for sockets of that family. A call that this host's kernel, or its libseccomp,
+ * does not know is left out. Exit status 77: there are no filters here.
  */
 #include <errno.h>
 #include <seccomp.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The transports of engine_fuzz: one that is called, one that is joined, and one for groups; none moves anything by itself. */
+/*
+ * The transports of engine_fuzz: one that is called, one that is joined, and one for groups; none
+ * moves anything by itself.
+ */
 #include "fuzz/engine_fuzz.h"
 
 #include <errno.h>
@@ -305,7 +308,7 @@ static int near_open(struct hd_node *node, struct hd_port **out)
 extern const struct hd_transport *const hd_transports[];
 const struct hd_transport *const hd_transports[] = { &far_transport, &near_transport, NULL };
 
-/* ---- groups ------------------------------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static int fake_join(struct hd_node *node, const struct hd_cast_want *want, struct hd_cast **out);
 

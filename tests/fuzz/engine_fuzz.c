@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The engine between a hostile peer and an arbitrary program. The input is a list of steps: packets with fields that are sometimes
- * right, whole or in pieces; calls of the program; decisions of the transport, which is a fake one. Whatever happens, the engine must
- * keep the contract of transport.h, touch no memory that is not its own, and close without a rest.
+ * The engine between a hostile peer and an arbitrary program. The input is a list of steps: packets
+ * with fields that are sometimes right, whole or in pieces; calls of the program; decisions of the
+ * transport, which is a fake one. Whatever happens, the engine must keep the contract of
+ * transport.h, touch no memory that is not its own, and close without a rest.
  */
 #include "fuzz/engine_fuzz.h"
 
@@ -13,7 +14,7 @@
 
 struct fuzz f;
 
-/* ---- the program's buffers ------------------------------------------------------------------------------------------------------- */
+/* ---- the program's buffers ------------------------------------------------------------------- */
 
 struct buffer *buffer_make(size_t len)
 {
@@ -66,7 +67,7 @@ void drain(void)
 	drain_cq(f.pair_cq);
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 struct fake_link *pick_link(void)
 {
@@ -153,7 +154,10 @@ static void step_packet(void)
 	deliver(l, &pkt, f.bytes, len);
 }
 
-/* The next piece of what the engine has asked for, for this operation of its; in pieces as well, now and then. */
+/*
+ * The next piece of what the engine has asked for, for this operation of its; in
+ * pieces as well, now and then.
+ */
 static void answer_data(struct said *s, uint32_t op)
 {
 	uint64_t left = s->pkt.tag - s->at;
@@ -378,7 +382,10 @@ static void announce(struct fake_link *l, const struct hd_announce *a, size_t co
 		hd_deliver(&l->base, &pkt, a, count * sizeof(*a));
 }
 
-/* A peer that has greeted and said what endpoints it has: those that queue pairs are made ready for. */
+/*
+ * A peer that has greeted and said what endpoints it has: those that queue
+ * pairs are made ready for.
+ */
 static void step_settle(void)
 {
 	struct fake_link *l = be_called(false);
@@ -613,7 +620,7 @@ static void (*const steps[])(void) = {
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
-/* ---- a run ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static void begin(void)
 {

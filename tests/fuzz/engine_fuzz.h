@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What the files of engine_fuzz share: the scene of a run, the fake transports (engine_fake.c), and the program's steps. */
+/*
+ * What the files of engine_fuzz share: the scene of a run, the fake transports (engine_fake.c),
+ * and the program's steps.
+ */
 #ifndef HD_TESTS_ENGINE_FUZZ_H
 #define HD_TESTS_ENGINE_FUZZ_H
 
@@ -22,7 +25,7 @@
 #define GROUPS 4
 #define SEND_MAX (64u << 10)
 
-/* ---- the transports ------------------------------------------------------------------------------------------------------------ */
+/* ---- the transports -------------------------------------------------------------------------- */
 
 struct fake_link {
 	struct hd_link base; /* first */
@@ -45,7 +48,7 @@ struct said {
 struct fake_link *link_make(struct hd_port *port); /* NULL: there are enough */
 void link_up(struct fake_link *l);
 
-/* ---- the program -------------------------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 /* Memory that the peer may reach: given back as soon as its region is closed. */
 struct region {
@@ -53,7 +56,10 @@ struct region {
 	unsigned char *at;
 };
 
-/* A buffer, gone as soon as a completion says that it is free, or its queue pair is reset or closed. */
+/*
+ * A buffer, gone as soon as a completion says that it is free, or its queue
+ * pair is reset or closed.
+ */
 struct buffer {
 	int place, count;
 	int pair;   /* whose queue pair's alone it is; -1: none's */
@@ -112,7 +118,10 @@ struct buffer *buffer_make(size_t len); /* NULL: there are enough */
 void buffer_free(struct buffer *b);
 void drain(void); /* read all completions */
 
-/* pick_len: a length up to limit, often an odd one. pick_link: a link, or NULL. may_speak: it takes a packet now. */
+/*
+ * pick_len: a length up to limit, often an odd one. pick_link: a link, or NULL.
+ * may_speak: it takes a packet now.
+ */
 size_t pick_len(size_t limit);
 struct fake_link *pick_link(void);
 bool may_speak(const struct fake_link *l);
@@ -125,9 +134,12 @@ struct hd_ep *pick_ep(void);
 void deliver(struct fake_link *l, const struct hd_pkt *pkt, const void *from, size_t len);
 void deliver_some(struct fake_link *l, const struct hd_pkt *pkt, size_t len, bool whole);
 
-/* ---- memory, engine_memory.c --------------------------------------------------------------------------------------------------------- */
+/* ---- memory, engine_memory.c ----------------------------------------------------------------- */
 
-/* wanted_*: the payload, in f.bytes, of a READ or WRITE with `bytes` bytes, of an ATOMIC; its length. pick_segs: often right; how many. */
+/*
+ * wanted_*: the payload, in f.bytes, of a READ or WRITE with `bytes` bytes, of an ATOMIC; its
+ * length. pick_segs: often right; how many.
+ */
 size_t wanted_body(unsigned how, uint64_t bytes);
 size_t wanted_atomic_body(void);
 int pick_segs(struct hd_rma_seg *seg, uint64_t bytes, uint64_t unit);
@@ -141,13 +153,13 @@ void step_wanted_atomic(void);
 void step_want(void);
 void step_want_atomic(void);
 
-/* ---- connections, engine_conns.c ------------------------------------------------------------------------------------------------------ */
+/* ---- connections, engine_conns.c ------------------------------------------------------------- */
 
 void connections_begin(void);
 void connections_end(void);
 void step_connection(void);
 
-/* ---- queue pairs and groups, engine_pairs.c --------------------------------------------------------------------------------------- */
+/* ---- queue pairs and groups, engine_pairs.c -------------------------------------------------- */
 
 void pairs_begin(void);
 void pairs_end(void);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Queue pairs of every kind, windows, named queues and groups, as fronts use them: steps of engine_fuzz. */
+/*
+ * Queue pairs of every kind, windows, named queues and groups, as fronts use
+ * them: steps of engine_fuzz.
+ */
 #include "engine/name/name.h"
 #include "fuzz/engine_fuzz.h"
 
@@ -31,7 +34,7 @@ static const uint32_t policies[PAIRS] = {
 	[NAMES_RECV] = PAIRED | HD_EP_XRC,
 };
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void told(void *owner, uint32_t code, int err)
 {
@@ -145,7 +148,7 @@ void pairs_end(void)
 	MUST(!hd_cq_close(f.pair_cq));
 }
 
-/* ---- states --------------------------------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 void pairs_ready(void)
 {
@@ -216,7 +219,7 @@ void step_pair_state(void)
 	f.sum += hd_ep_tx_left(f.pair[i]);
 }
 
-/* ---- posting -------------------------------------------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 void step_pair_recv(void)
 {
@@ -405,7 +408,7 @@ void step_pair_post(void)
 		buffer_free(b);
 }
 
-/* ---- the peer ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the peer -------------------------------------------------------------------------------- */
 
 static size_t pair_body(struct hd_pkt *pkt, unsigned how)
 {
@@ -427,7 +430,9 @@ static size_t pair_body(struct hd_pkt *pkt, unsigned how)
 	}
 }
 
-/* A request for a queue pair, mostly of the right form and from the one that it may be paired with. */
+/*
+ * A request for a queue pair, mostly of the right form and from the one that it may be paired with.
+ */
 void step_pair_wanted(void)
 {
 	static const uint8_t kinds[] = { HD_PKT_EAGER, HD_PKT_FLUSH, HD_PKT_RTS,    HD_PKT_RTS,
@@ -471,7 +476,7 @@ void step_pair_answer(void)
 		deliver(s->link, &pkt, NULL, 0);
 }
 
-/* ---- groups --------------------------------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 void groups_leave(const struct hd_ep *ep)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Inputs for engine_fuzz to begin with: engine_seeds DIRECTORY writes them there. Each has a settled peer, one step several times with bytes that
- * differ, and turns of progress: so every step is met soon, and libFuzzer has something to cross.
+ * Inputs for engine_fuzz to begin with: engine_seeds DIRECTORY writes them there. Each has a
+ * settled peer, one step several times with bytes that differ, and turns of progress: so every step
+ * is met soon, and libFuzzer has something to cross.
  */
 #include <stdio.h>
 #include <stdlib.h>

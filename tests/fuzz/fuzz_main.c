@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A fuzz target without libFuzzer: runs the files that it is given, or random inputs, as many as HD_FUZZ_RUNS says, from
- * HD_TEST_SEED. A finding ends the program by a signal; before each input its number is kept where a debugger finds it, and
- * HD_FUZZ_FIRST begins there.
+ * A fuzz target without libFuzzer: runs the files that it is given, or random inputs, as many as
+ * HD_FUZZ_RUNS says, from HD_TEST_SEED. A finding ends the program by a signal; before each input
+ * its number is kept where a debugger finds it, and HD_FUZZ_FIRST begins there.
  */
 #include "fuzz/fuzz.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * TCP framing. The input is a list of steps of a peer: frames that are right, in whatever pieces they come, and such that are not; noise;
- * the end in the middle of something. What was right must arrive in order and whole, whatever follows it; what was wrong must end the
- * connection, and leave nothing behind. The node and its transport are real, the peer is a bare socket.
+ * TCP framing. The input is a list of steps of a peer: frames that are right, in whatever pieces
+ * they come, and such that are not; noise; the end in the middle of something. What was right must
+ * arrive in order and whole, whatever follows it; what was wrong must end the connection, and leave
+ * nothing behind. The node and its transport are real, the peer is a bare socket.
  */
 #include "base/clock.h"
 #include "engine/link/link.h"
@@ -60,7 +61,7 @@ static unsigned char pattern(uint32_t message, uint32_t at)
 	return (unsigned char)(message * 37 + at * 13 + (at >> 8));
 }
 
-/* ---- what the node says ---------------------------------------------------------------------------------------------------------- */
+/* ---- what the node says ---------------------------------------------------------------------- */
 
 /* The beginning of the answer to HELLO says whom we reached. */
 static void heard_frame(void)
@@ -125,7 +126,7 @@ static void turn(void)
 	hear();
 }
 
-/* ---- what the peer says ---------------------------------------------------------------------------------------------------------- */
+/* ---- what the peer says ---------------------------------------------------------------------- */
 
 static void say_bytes(const unsigned char *at, size_t len)
 {
@@ -282,7 +283,8 @@ static void step_noise(void)
 	size_t n = 1 + input_below(&f.in, sizeof(bytes));
 
 	for (size_t i = 0; i < n; i++)
-		bytes[i] = input_byte(&f.in) | 0x80; /* no header: its sequence number is far away */
+		/* no header: its sequence number is far away */
+		bytes[i] = input_byte(&f.in) | 0x80;
 	f.wrong = f.wrong || n >= sizeof(struct hd_tcp_frame);
 	say_bytes(bytes, n);
 	if (n < sizeof(struct hd_tcp_frame)) { /* the rest of that header */
@@ -318,7 +320,7 @@ static void (*const steps[])(void) = { step_message, step_message, step_message,
 				       turn,	     step_wrong,   step_noise,	 step_cut,   step_pieces,
 				       step_message, step_message, turn,	 step_burst, post };
 
-/* ---- a run ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static void dial(void)
 {

@@ -48,6 +48,38 @@ too_long() {
 	[ ! -s "$tap_scratch/long" ]
 }
 
+# Comments are as wide as this at most, but for a line that is one word, which cannot be broken; code may have the 110
+# of .clang-format. Of a character's bytes the first counts.
+comments_too_wide() {
+	LC_ALL=C awk '
+		function columns(text, part, n, i, at) {
+			gsub(/[\200-\277]/, "", text)
+			n = split(text, part, "\t")
+			for (i = 1; i <= n; i++)
+				at = (i > 1 ? at + 8 - at % 8 : 0) + length(part[i])
+			return at
+		}
+		FNR == 1 { inside = 0 }
+		{
+			rest = $0
+			if (!inside)
+				gsub(/"([^"\\]|\\.)*"/, "", rest)
+			if (!inside && rest !~ /\/\*/)
+				next
+			sub(/.*\/\*/, "", rest)
+			inside = rest !~ /\*\//
+			text = $0
+			if (!inside && match(text, /.*\*\//))
+				text = substr(text, 1, RLENGTH)
+			word = text
+			gsub(/^[ \t]*(\/\*|\*)?[ \t]*|[ \t]*\*\/$/, "", word)
+			if (columns(text) > 100 && word ~ /[ \t]/)
+				print FILENAME ":" FNR ": a comment of " columns(text) " columns, where 100 are the most"
+		}' "$@" >"$tap_scratch/wide"
+	cat "$tap_scratch/wide"
+	[ ! -s "$tap_scratch/wide" ]
+}
+
 # A setting that nothing reads would be a promise that is not kept.
 is_read() {
 	grep -rqw "HD_SET_$1" src/engine src/transport src/front src/base/config.c src/base/seal.c
@@ -64,5 +96,14 @@ while read -r setting; do
 done < <(sed -nE 's/^HD_SETTING\(([A-Z_]+),.*/\1/p' src/base/settings.def)
 check "every source file names its licence" spdx_missing
 check "no source file and no function is too long" too_long
+mapfile -t sources < <(tree_files | grep -E '^src/.*\.(c|h|def)$')
+check "no comment is too wide" comments_too_wide "${sources[@]}"
+{
+	printf 'int a;%88s/* b */\nint a;%87s/* b */\n' '' ''    # 101 columns, and 100
+	printf '\t/* …%88s\n\t * %0100d\n */ int c;%100s\n' b 0 c # 100, one word, and code
+	printf 'const char *d = "/* %100s";\n' d                  # no comment
+} >"$tap_scratch/wide.c"
+check_output "and one that is gets found" '^1: a comment of 101 columns, where 100 are the most $' \
+	eval "comments_too_wide '$tap_scratch/wide.c' | cut -d: -f2- | tr '\n' ' '"
 check "each fault of tests/mutants can be made" tests/mutants/run --check
 finish

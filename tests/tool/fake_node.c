@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Holds a page such as a node holds, well-formed or not as argv[1] says, prints "ready", and waits until
- * its standard input ends.
+ * Holds a page such as a node holds, well-formed or not as argv[1] says, prints "ready", and waits
+ * until its standard input ends.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * stuck WAY: a program that hangs in one of the ways in which programs do, with both ends in it. It goes on to ask for completions, prints "ready"
- * when it hangs, and ends with its standard input.
+ * stuck WAY: a program that hangs in one of the ways in which programs do, with both ends in it. It
+ * goes on to ask for completions, prints "ready" when it hangs, and ends with its standard input.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -68,7 +68,10 @@ static void know(void)
 	must(fi_av_insert(from.av, name, 1, &there, 0, NULL) - 1, "fi_av_insert");
 }
 
-/* What a program does that waits for something: it asks for completions. The receiver's are read only where it does. */
+/*
+ * What a program does that waits for something: it asks for completions. The receiver's are
+ * read only where it does.
+ */
 static void ask(bool receiver_reads)
 {
 	struct fi_cq_tagged_entry e;
@@ -82,7 +85,10 @@ static ssize_t send_one(size_t len)
 	return fi_tsend(from.ep, data, len, NULL, there, 7, NULL);
 }
 
-/* The first has left when the link is up: while it is made, what is refused does not want for credit. */
+/*
+ * The first has left when the link is up: while it is made, what is refused
+ * does not want for credit.
+ */
 static void send_first(size_t len, bool receiver_reads)
 {
 	struct fi_cq_tagged_entry e;
@@ -116,7 +122,7 @@ static void hang(bool receiver_reads)
 		ask(receiver_reads);
 }
 
-/* ---- a queue pair that finds no receive ---------------------------------------------------------------------------------------------- */
+/* ---- a queue pair that finds no receive ------------------------------------------------------ */
 
 struct pair {
 	struct ibv_context *context[2];
@@ -218,7 +224,7 @@ static void hang_without_receive(void)
 	}
 }
 
-/* ---- a connection that nobody answers ------------------------------------------------------------------------------------------------ */
+/* ---- a connection that nobody answers -------------------------------------------------------- */
 
 static void hang_unanswered(void)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Nodes: page, descriptors, timers, turns of progress, sleep. Links are in rig_link.c, traffic in rig_plan.c. */
+/*
+ * Nodes: page, descriptors, timers, turns of progress, sleep. Links are in
+ * rig_link.c, traffic in rig_plan.c.
+ */
 #include "transport/rig.h"
 
 #include <errno.h>

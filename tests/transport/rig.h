@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A stand-in for the engine: everything that engine/transport.h says the engine provides, and a watchful eye on the transport.
- * Nodes of one process may be driven by turns from one thread, or each by a thread of its own.
+ * A stand-in for the engine: everything that engine/transport.h says the engine provides, and a
+ * watchful eye on the transport. Nodes of one process may be driven by turns from one thread, or
+ * each by a thread of its own.
  *
- * Traffic is a plan of the sending end; rig_poll carries it out, so that with threads both sides really work at once. Every packet
- * tells its number in the direction, a checksum of its header and the seed of its payload, so the receiving end needs no plan: it
- * checks that nothing is lost, repeated, out of order or changed. What is wrong is kept as the node's complaint, for the test to
+ * Traffic is a plan of the sending end; rig_poll carries it out, so that with threads both sides
+ * really work at once. Every packet tells its number in the direction, a checksum of its header and
+ * the seed of its payload, so the receiving end needs no plan: it checks that nothing is lost,
+ * repeated, out of order or changed. What is wrong is kept as the node's complaint, for the test to
  * look at; callbacks may run in a thread that cannot fail a test.
  */
 #ifndef HD_TESTS_RIG_H
@@ -37,11 +39,14 @@ struct rig_plan {
 	uint32_t burst;	       /* packets in one turn, at most; 0: no limit */
 	unsigned how;	       /* enum rig_how */
 	uint64_t message_most; /* RTS: bytes of the messages offered, from 1 */
-	bool truncates;	       /* what comes in piece by piece, or is fetched, may find too small a buffer */
-	bool may_fail; /* the other end may close, so a get may fail; it must not succeed with wrong content */
+	/* what comes in piece by piece, or is fetched, may find too small a buffer */
+	bool truncates;
+	/* the other end may close, so a get may fail; it must not succeed with wrong content */
+	bool may_fail;
 };
 
-#define rig_end hd_stream /* the place that the engine has in a link, which the rig uses for its own record */
+/* the place that the engine has in a link, which the rig uses for its own record */
+#define rig_end hd_stream
 
 /* One end of a link. It outlives the link, so that a test can ask afterwards. */
 struct rig_end {
@@ -71,9 +76,10 @@ struct rig_end {
 };
 
 struct hd_node {
-	pthread_mutex_t
-		lock; /* protects everything below and the transport's objects, when the node has a thread */
-	_Atomic int wanted; /* threads that wait for the lock; the node's own thread lets them go first */
+	/* protects everything below and the transport's objects, when the node has a thread */
+	pthread_mutex_t lock;
+	/* threads that wait for the lock; the node's own thread lets them go first */
+	_Atomic int wanted;
 	_Atomic bool stop;
 	pthread_t thread;
 	bool threaded;
@@ -84,7 +90,8 @@ struct hd_node {
 	bool in_send;
 	bool armed;    /* sleeps, or is about to */
 	int gathering; /* links with something gathered */
-	bool stuck; /* -EAGAIN was answered in this turn: some later poll makes room, so it must not sleep */
+	/* -EAGAIN was answered in this turn: some later poll makes room, so it must not sleep */
+	bool stuck;
 	struct hd_node_id id;
 	struct hd_node_page *page;
 	int page_fd, wake_fd, epoll_fd;
@@ -110,8 +117,8 @@ struct hd_node {
 struct hd_node *rig_node_open(void);
 
 /*
- * rig_node_close stops its thread, closes links and ports and frees it; listeners must be gone. false: there was a complaint, which
- * it has printed.
+ * rig_node_close stops its thread, closes links and ports and frees it; listeners must be gone.
+ * false: there was a complaint, which it has printed.
  */
 bool rig_node_close(struct hd_node *node);
 
@@ -121,7 +128,10 @@ void rig_forked(struct hd_node *node);
 /* rig_port_open gives the node a port of this transport; a complaint and NULL when that fails. */
 struct hd_port *rig_port_open(struct hd_node *node, const struct hd_transport *transport);
 
-/* rig_lock, rig_unlock: around everything that touches a node which may have a thread. Nothing otherwise. */
+/*
+ * rig_lock, rig_unlock: around everything that touches a node which may have a
+ * thread. Nothing otherwise.
+ */
 void rig_lock(struct hd_node *node);
 void rig_unlock(struct hd_node *node);
 
@@ -132,14 +142,14 @@ void rig_thread_start(struct hd_node *node);
 void rig_kick(struct hd_node *node);
 
 /*
- * rig_poll makes one turn of progress with the lock held: ports, descriptors, timers, plans; frees links that are down. Returns how
- * much was done.
+ * rig_poll makes one turn of progress with the lock held: ports, descriptors, timers, plans; frees
+ * links that are down. Returns how much was done.
  */
 int rig_poll(struct hd_node *node);
 
 /*
- * rig_sleep arms, waits in epoll for up to `ms` and disarms, with the lock held except while waiting. 1: there was something or
- * something came; 0: time is up.
+ * rig_sleep arms, waits in epoll for up to `ms` and disarms, with the lock held except while
+ * waiting. 1: there was something or something came; 0: time is up.
  */
 int rig_sleep(struct hd_node *node, int ms);
 
@@ -161,10 +171,15 @@ void rig_end_close(struct rig_end *end, int err);
 /* rig_pump sends what the plan of this end says, as much as the link takes; part of rig_poll. */
 int rig_pump(struct rig_end *end);
 
-/* rig_receive checks a packet whose payload is complete: `have` bytes of `len` were kept. 0 or -EPROTO. Part of hd_deliver. */
+/*
+ * rig_receive checks a packet whose payload is complete: `have` bytes of `len` were kept. 0 or
+ * -EPROTO. Part of hd_deliver.
+ */
 int rig_receive(struct rig_end *end, const struct hd_pkt *pkt, const void *payload, size_t have, size_t len);
 
-/* rig_end_drop takes back everything that is under way on a link that is down, before it is closed. */
+/*
+ * rig_end_drop takes back everything that is under way on a link that is down, before it is closed.
+ */
 void rig_end_drop(struct rig_end *end);
 
 /* rig_end_idle: everything planned has been sent, and nothing is under way from this end. */
@@ -176,13 +191,16 @@ uint64_t rig_mix(uint64_t x);
 uint64_t rig_draw(uint64_t *random);
 uint64_t rig_between(uint64_t *random, uint64_t least, uint64_t most);
 
-/* rig_fill writes bytes [at, at + n) of the endless content that belongs to a seed; rig_same tells whether they are those. */
+/*
+ * rig_fill writes bytes [at, at + n) of the endless content that belongs to a seed; rig_same
+ * tells whether they are those.
+ */
 void rig_fill(void *buf, uint64_t at, size_t n, uint64_t seed);
 bool rig_same(const void *buf, uint64_t at, size_t n, uint64_t seed);
 
 /*
- * rig_segments cuts n bytes at buf into segments of odd sizes, some of them empty, at most `max`; returns their number. 0 bytes may
- * give no segment.
+ * rig_segments cuts n bytes at buf into segments of odd sizes, some of them empty, at most `max`;
+ * returns their number. 0 bytes may give no segment.
  */
 int rig_segments(uint64_t *random, void *buf, size_t n, struct iovec *iov, int max);
 

@@ -196,7 +196,10 @@ struct rig_stream {
 	unsigned char buf[];
 };
 
-/* The buffer may be smaller than the packet, down to nothing; packets that the rig itself needs are taken whole. */
+/*
+ * The buffer may be smaller than the packet, down to nothing; packets that the rig
+ * itself needs are taken whole.
+ */
 static size_t buffer_for(struct rig_end *end, const struct hd_pkt *pkt, size_t len)
 {
 	if (!end->plan.truncates || pkt->kind != HD_PKT_EAGER)
@@ -253,7 +256,10 @@ int hd_deliver_end(struct hd_link *link)
 
 /* ---- sinks ---- */
 
-/* Copying into them is the engine's own sink.c: bytes beyond the end of a packet make hd_deliver_end refuse it. */
+/*
+ * Copying into them is the engine's own sink.c: bytes beyond the end of a packet make
+ * hd_deliver_end refuse it.
+ */
 
 int hd_sink_iov(const struct hd_sink *sink, struct iovec *iov, int max)
 {

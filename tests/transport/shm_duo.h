@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * For this transport's tests: two nodes of one process and a link between them, driven by turns from one
- * thread.
+ * For this transport's tests: two nodes of one process and a link between them, driven
+ * by turns from one thread.
  */
 #ifndef HD_TESTS_SHM_DUO_H
 #define HD_TESTS_SHM_DUO_H

@@ -28,8 +28,9 @@ static const size_t sizes[] = { 1, 100, 4096, 65535, 65536, 65537, 131072, 30000
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 /*
- * message_make: one of so many bytes, in so many segments at either end. message_get: let the receiver fetch it. message_arrives: it does,
- * as it was. message_free: with its offer. transfer: all of that; false: it has not arrived.
+ * message_make: one of so many bytes, in so many segments at either end. message_get: let the
+ * receiver fetch it. message_arrives: it does, as it was. message_free: with its offer. transfer:
+ * all of that; false: it has not arrived.
  */
 void message_make(struct message *m, struct duo *d, size_t len, int segs_from, int segs_to);
 int message_get(struct message *m, struct duo *d);

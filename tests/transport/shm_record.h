@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Records that make a link over shared memory, made by hand, and the sockets that they go through. */
+/*
+ * Records that make a link over shared memory, made by hand, and the sockets that they go through.
+ */
 #ifndef HD_SHM_RECORD_H
 #define HD_SHM_RECORD_H
 
@@ -27,12 +29,14 @@ struct record {
 };
 
 /*
- * join_socket: one that is not connected, and the address of the join socket. join_request: one that is. join_false: one that listens where
- * the advert, which it fills in, says that a join socket is. join_answer: what the other side does about what was sent: a record comes (1), or the end (0);
- * -1: neither within two seconds.
+ * join_socket: one that is not connected, and the address of the join socket. join_request: one
+ * that is. join_false: one that listens where the advert, which it fills in, says that a join
+ * socket is. join_answer: what the other side does about what was sent: a record comes (1), or the
+ * end (0); -1: neither within two seconds.
  *
- * record_good: as it should be in this step. record_close: its descriptors. record_page, record_memory: those of a page and of a link's
- * memory of this size, with these seals, and this magic in front; record_memfd: of no contents. open_descriptors: how many there are.
+ * record_good: as it should be in this step. record_close: its descriptors. record_page,
+ * record_memory: those of a page and of a link's memory of this size, with these seals, and this
+ * magic in front; record_memfd: of no contents. open_descriptors: how many there are.
  */
 int join_socket(const struct hd_shm_advert *advert, struct sockaddr_un *sa, socklen_t *len);
 int join_request(const struct hd_shm_advert *advert);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * For tests: another process that is really stopped, by SIGSTOP, when it is about to copy from or to memory of ours, and copies when it goes on. The test is linked
- * with the seam of vm_seam.h. Included after cmocka.h.
+ * For tests: another process that is really stopped, by SIGSTOP, when it is about to copy from or
+ * to memory of ours, and copies when it goes on. The test is linked with the seam of vm_seam.h.
+ * Included after cmocka.h.
  */
 #ifndef HD_TESTS_STOPPED_H
 #define HD_TESTS_STOPPED_H
@@ -70,7 +71,10 @@ static inline bool stopped_has_written(const struct stopped *s)
 	return is_all((const unsigned char *)(uintptr_t)s->at, s->len, THEIRS);
 }
 
-/* Where a call of ours waits until they go on, though it should not, they have to: after so many seconds, and `rescued` says so. */
+/*
+ * Where a call of ours waits until they go on, though it should not, they have to: after so many
+ * seconds, and `rescued` says so.
+ */
 static volatile sig_atomic_t rescued;
 static pid_t rescue_whom;
 static inline void rescue(int sig)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The list of tests, and those about traffic between two nodes. Life and death are in suite_life.c. */
+/*
+ * The list of tests, and those about traffic between two nodes. Life and death are in suite_life.c.
+ */
 #include "transport/suite_tests.h"
 
 #include <setjmp.h>
@@ -162,7 +164,10 @@ static bool was_refused(void *end)
 	return ((struct rig_end *)end)->again > 0;
 }
 
-/* The receiver does not poll: sooner or later there is no room, and what was taken before arrives when it does poll. */
+/*
+ * The receiver does not poll: sooner or later there is no room, and what was taken before
+ * arrives when it does poll.
+ */
 static void a_full_link_says_so_and_loses_nothing(void **state)
 {
 	static const unsigned hows[] = { RIG_SEND, RIG_SENDV, RIG_SEND | RIG_SENDV };

@@ -159,7 +159,10 @@ static bool up_or_gone(void *arg)
 	return (end->up && end->greeted) || end_gone(end);
 }
 
-/* Cut, damaged and invented adverts. A damaged one may still lead somewhere; then the link must come up as any. */
+/*
+ * Cut, damaged and invented adverts. A damaged one may still lead somewhere; then the
+ * link must come up as any.
+ */
 void suite_a_bad_advert_is_refused(void **state)
 {
 	unsigned char good[HD_HELLO_ADVERT], bad[HD_HELLO_ADVERT];
@@ -221,7 +224,9 @@ void suite_a_node_that_is_not_known_is_not_let_in(void **state)
 
 #define LINKS 64
 
-/* With threads a quarter of them: so many threads take long to be scheduled, and tell nothing more. */
+/*
+ * With threads a quarter of them: so many threads take long to be scheduled, and tell nothing more.
+ */
 void suite_many_links_from_one_node(void **state)
 {
 	const struct rig_plan plan = {

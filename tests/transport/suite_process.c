@@ -195,7 +195,10 @@ void suite_another_process(void **state)
 	munmap(m.remote, sizeof(*m.remote));
 }
 
-/* Noticed at once, by the time that we have worked for it: on a busy machine the dead may be given up late, and we be called late. */
+/*
+ * Noticed at once, by the time that we have worked for it: on a busy machine the dead may be given
+ * up late, and we be called late.
+ */
 static void kill_one(const struct mode *mode, int turns, bool has_heir)
 {
 	struct rig_plan plan = everything(mode->suite, UINT64_MAX);

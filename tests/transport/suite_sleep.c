@@ -105,8 +105,8 @@ void suite_a_sleeper_is_woken(void **state)
 }
 
 /*
- * One thread sleeps, and another one's turn is what sees that the link has come to its end: the descriptor tells that no more, so whatever is
- * left to do is for the sleeper, who has to be woken.
+ * One thread sleeps, and another one's turn is what sees that the link has come to its end: the
+ * descriptor tells that no more, so whatever is left to do is for the sleeper, who has to be woken.
  */
 void suite_an_end_that_another_sees(void **state)
 {
@@ -130,7 +130,10 @@ void suite_an_end_that_another_sees(void **state)
 	world_close(&w);
 }
 
-/* One thread sleeps, and another one gives credit, and makes no turn after that: the other end has it all the same. */
+/*
+ * One thread sleeps, and another one gives credit, and makes no turn after that: the other
+ * end has it all the same.
+ */
 void suite_credit_is_given_while_one_sleeps(void **state)
 {
 	struct world w;
@@ -152,8 +155,9 @@ void suite_credit_is_given_while_one_sleeps(void **state)
 }
 
 /*
- * One thread sleeps, and another one finds no room, in a call: the other end may have made some just before it was asked to tell, so the sleeper has to
- * look once more, which he does when he arms.
+ * One thread sleeps, and another one finds no room, in a call: the other end may have
+ * made some just before it was asked to tell, so the sleeper has to look once more,
+ * which he does when he arms.
  */
 void suite_no_room_while_one_sleeps(void **state)
 {
@@ -225,7 +229,10 @@ static bool rounds_done(void *arg)
 	return p->a->rx >= ROUNDS && p->a->node->sleeps >= 10 && p->b->node->sleeps >= 10;
 }
 
-/* Both sleep whenever there is nothing to do, and throw a few balls to each other: a wake that is lost stops the game. */
+/*
+ * Both sleep whenever there is nothing to do, and throw a few balls to each other: a wake
+ * that is lost stops the game.
+ */
 void suite_no_wake_is_lost(void **state)
 {
 	const struct rig_plan game = { .packets = 1, .most = 64, .how = RIG_SEND | RIG_ECHO };

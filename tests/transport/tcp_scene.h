@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * For tests: a node of the rig against a bare socket. The bare socket speaks properly by echoing: what the
- * rig sends tells its own number and content, so the same bytes are as right in the other direction.
+ * For tests: a node of the rig against a bare socket. The bare socket speaks properly by
+ * echoing: what the rig sends tells its own number and content, so the same bytes are as
+ * right in the other direction.
  */
 #ifndef HD_TCP_SCENE_H
 #define HD_TCP_SCENE_H
@@ -23,7 +24,8 @@ struct scene {
 };
 
 /*
- * scene_open makes a node that listens at this address, such as "127.0.0.1". scene_close fails on complaints.
+ * scene_open makes a node that listens at this address, such as "127.0.0.1".
+ * scene_close fails on complaints.
  */
 void scene_open(struct scene *s, const char *at);
 void scene_close(struct scene *s);
@@ -32,7 +34,8 @@ void scene_close(struct scene *s);
 void scene_turns(struct scene *s, bool (*cond)(struct scene *s));
 
 /*
- * scene_dial connects the bare socket, in place of the one before, and waits until the node has taken it in.
+ * scene_dial connects the bare socket, in place of the one before, and waits until
+ * the node has taken it in.
  */
 void scene_dial(struct scene *s);
 

@@ -20,9 +20,9 @@ struct vm_call {
 };
 
 /*
- * What happens in a copy: it is counted and remembered; `before` is called, if it is set; then it fails with
- * `error`, if that is set and `good` calls have gone well, or is cut to `most` bytes, if that is set, or is carried
- * out. All of it is of the thread that uses it.
+ * What happens in a copy: it is counted and remembered; `before` is called, if it is set; then it
+ * fails with `error`, if that is set and `good` calls have gone well, or is cut to `most` bytes, if
+ * that is set, or is carried out. All of it is of the thread that uses it.
  */
 struct vm_seam {
 	int calls;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The way into a node: its lock, and whether there is anything behind it. Each call of a program's comes through here, posts and polls of eight
- * bytes as well, so it is open to the fronts: to the lock's favourite thread (base/biased.h) a handful of instructions.
+ * The way into a node: its lock, and whether there is anything behind it. Each call of a program's
+ * comes through here, posts and polls of eight bytes as well, so it is open to the fronts: to the
+ * lock's favourite thread (base/biased.h) a handful of instructions.
  */
 #ifndef HD_ENGINE_API_GATE_H
 #define HD_ENGINE_API_GATE_H
@@ -11,7 +12,10 @@
 
 struct hd_node;
 
-/* What a node begins with. The first two words are written by whoever opens, shares or forks the node, before others have it or where no others are. */
+/*
+ * What a node begins with. The first two words are written by whoever opens, shares or forks the
+ * node, before others have it or where no others are.
+ */
 struct hd_gate {
 	bool locked;	   /* several threads may use it: else the lock is nobody's business */
 	bool dead;	   /* a forked child's */
@@ -25,8 +29,9 @@ static inline struct hd_gate *hd_gate_of(struct hd_node *node)
 }
 
 /*
- * hd_node_lock: takes the node's lock; nothing for a node without one. hd_node_unlock gives it back, in the same thread. hd_node_enter: hd_node_lock,
- * unless the node is dead (hd_node_dead): then false, without the lock.
+ * hd_node_lock: takes the node's lock; nothing for a node without one. hd_node_unlock gives it
+ * back, in the same thread. hd_node_enter: hd_node_lock, unless the node is dead (hd_node_dead):
+ * then false, without the lock.
  */
 static inline void hd_node_lock(struct hd_node *node)
 {
@@ -53,8 +58,9 @@ static inline bool hd_node_enter(struct hd_node *node)
 }
 
 /*
- * hd_node_rest: a poll of the program's, which is over, has found nothing. Where that has been so for a while (hd_node_idle, core/offer.c), it sees to
- * the thread's other nodes and offers the processor to other threads. Without the lock; any thread.
+ * hd_node_rest: a poll of the program's, which is over, has found nothing. Where that has been so
+ * for a while (hd_node_idle, core/offer.c), it sees to the thread's other nodes and offers the
+ * processor to other threads. Without the lock; any thread.
  */
 void hd_node_idle(struct hd_node *node);
 static inline void hd_node_rest(struct hd_node *node)

@@ -6,12 +6,15 @@
 #include "engine/api/types.h"
 
 /*
- * What a node of another process is doing, and what it waits for, read out of its memory while it runs or hangs: nothing of it is stopped or asked, and
- * its own way is not longer for it. Each number is of some moment, and two numbers are perhaps of two.
+ * What a node of another process is doing, and what it waits for, read out of its memory while it
+ * runs or hangs: nothing of it is stopped or asked, and its own way is not longer for it. Each
+ * number is of some moment, and two numbers are perhaps of two.
  *
- * hd_view_layout: what a node says of the build that it is of: it can be read by a program that says the same.
- * hd_view_node: calls `ep` for each endpoint and `peer` for each peer of the node whose page says `node`. The memory is taken for hostile: a node that
- * does not fit is left where it stops fitting. 0; -EIO: the memory cannot be read. Any thread, no lock.
+ * hd_view_layout: what a node says of the build that it is of: it can be read by a
+ * program that says the same.
+ * hd_view_node: calls `ep` for each endpoint and `peer` for each peer of the node whose page says
+ * `node`. The memory is taken for hostile: a node that does not fit is left where it stops fitting.
+ * 0; -EIO: the memory cannot be read. Any thread, no lock.
  */
 struct hd_view_reader {
 	bool (*read)(void *arg, uint64_t addr, void *to, size_t len); /* all of it, or false */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Connections that have been accepted and wait for their callers, by whom they wait for: a node that goes, or closes an endpoint, ends those that
- * wait for it and looks at no others. A caller may say of each of his requests that it is of the same endpoint, so those of one are a list: many
- * equal keys would make one chain of a table long for everything else in it. All with the node's lock.
+ * Connections that have been accepted and wait for their callers, by whom they wait for: a node
+ * that goes, or closes an endpoint, ends those that wait for it and looks at no others. A caller
+ * may say of each of his requests that it is of the same endpoint, so those of one are a list: many
+ * equal keys would make one chain of a table long for everything else in it. All with the node's
+ * lock.
  */
 #include "engine/cm/call.h"
 #include "engine/cm/conn.h"

@@ -4,11 +4,13 @@
  * Questions of fronts: a few bytes there, a few bytes back.
  *
  *	who asks                          who is asked
- *	  ASK {question}   ──────────►    kept until the turn of progress is over; then the endpoint's front answers
+ *	  ASK {question}   ──────────►    kept until the turn of progress is over; then the
+ *	                                  endpoint's front answers
  *	                   ◄──────────    TOLD {answer}, or an errno
  *
- * A question is paid for as a message is, until its answer has left. Questions and answers are between processes of one user on one host: what
- * they bring is known to nobody else, and what they name is opened and mapped.
+ * A question is paid for as a message is, until its answer has left. Questions and answers are
+ * between processes of one user on one host: what they bring is known to nobody else, and what they
+ * name is opened and mapped.
  */
 #include "engine/cm/ask.h"
 #include "base/realm.h"
@@ -27,7 +29,7 @@ static bool ask_is_of_ours(const struct hd_peer *peer)
 	return peer == hd_links(peer->node)->self || hd_realm_is_own(peer->realm);
 }
 
-/* ---- who asks --------------------------------------------------------------------------------------------------------------- */
+/* ---- who asks -------------------------------------------------------------------------------- */
 
 static int ask_start(struct hd_op *op)
 {
@@ -114,7 +116,7 @@ int hd_ask_told(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 	return 0;
 }
 
-/* ---- who is asked ------------------------------------------------------------------------------------------------------------- */
+/* ---- who is asked ---------------------------------------------------------------------------- */
 
 struct hd_asked {
 	TAILQ_ENTRY(hd_asked) entry; /* hd_asks.waiting */

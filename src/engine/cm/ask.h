@@ -7,8 +7,9 @@
 #include "engine/link/link.h"
 
 /*
- * hd_asks_open: the endpoint, which has a number, opens: what it is asked is answered by this, or refused where it is NULL: 0 or -ENOMEM. hd_asks_close: it closes:
- * who waits is refused; nothing where it answers nothing. hd_asks_orphan: this peer is gone, and waits for no answer.
+ * hd_asks_open: the endpoint, which has a number, opens: what it is asked is answered by this, or
+ * refused where it is NULL: 0 or -ENOMEM. hd_asks_close: it closes: who waits is refused; nothing
+ * where it answers nothing. hd_asks_orphan: this peer is gone, and waits for no answer.
  */
 int hd_asks_open(struct hd_ep *ep, int (*asked)(void *owner, const struct hd_question *q));
 void hd_asks_close(struct hd_ep *ep);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The caller's end of a connection, up to where both are up: finding the service, asking it, going to the endpoint that has accepted. */
+/*
+ * The caller's end of a connection, up to where both are up: finding the service, asking it, going
+ * to the endpoint that has accepted.
+ */
 #include "engine/cm/call.h"
 #include "engine/cm/space.h"
 #include "engine/core/core.h"
@@ -24,7 +27,10 @@ static void asked_lost(struct hd_pending *asked, enum hd_status status)
 
 static const struct hd_pending_ops asked_ops = { .lost = asked_lost };
 
-/* Each question has a number of its own: one node may be asked twice for a call, and its first answer come after the second question. */
+/*
+ * Each question has a number of its own: one node may be asked twice for a call, and its first
+ * answer come after the second question.
+ */
 static uint32_t call_number(struct hd_conns *conns)
 {
 	if (!++conns->requests)
@@ -106,8 +112,9 @@ static bool calls_own_host(const struct hd_conn *c)
 }
 
 /*
- * May the service be at another port of this host, when one has failed so (a negative errno)? A second silent one is enough. No network
- * keeps this host from itself: there, a node has answered that may not be spoken to, and another service of its may have the port.
+ * May the service be at another port of this host, when one has failed so (a negative errno)? A
+ * second silent one is enough. No network keeps this host from itself: there, a node has answered
+ * that may not be spoken to, and another service of its may have the port.
  */
 static bool goes_on(struct hd_conn *c, int err)
 {
@@ -145,9 +152,10 @@ static void call_again(struct hd_timer *timer)
 }
 
 /*
- * Nobody is at any of the ports. Programs close a listener, tell the other side, and open the next: their caller, which needs no fabric's
- * time to find its way here, may come in between; or it was the old one that was asked, by what was known of the port before. So all are
- * called once more, a little later; false: they have been, often enough.
+ * Nobody is at any of the ports. Programs close a listener, tell the other side, and open the next:
+ * their caller, which needs no fabric's time to find its way here, may come in between; or it was
+ * the old one that was asked, by what was known of the port before. So all are called once more, a
+ * little later; false: they have been, often enough.
  */
 static bool call_later(struct hd_conn *c)
 {
@@ -170,7 +178,8 @@ static int call_verdict(const struct hd_conn *c, int err)
 
 	if (c->shut && (err == -ECONNREFUSED || err == -EHOSTUNREACH))
 		err = hd_space_is_taken(&service) ? -EHOSTUNREACH : -ECONNREFUSED;
-	return c->lost && err == -ECONNREFUSED ? c->lost : err; /* whoever was lost may have been it */
+	/* whoever was lost may have been it */
+	return c->lost && err == -ECONNREFUSED ? c->lost : err;
 }
 
 bool hd_call_next(struct hd_conn *c, int *err)
@@ -178,7 +187,8 @@ bool hd_call_next(struct hd_conn *c, int *err)
 	uint16_t port;
 
 	if (!c->space && c->known && *err == -ECONNREFUSED && call_later(c))
-		return true; /* it is the port that counts there, and not who had it when we were last told */
+		/* it is the port that counts there, and not who had it when we were last told */
+		return true;
 	while (c->space && goes_on(c, *err)) {
 		port = hd_space_port(c->space, c->space_number, c->next++);
 		if (!port && call_later(c))
@@ -261,7 +271,10 @@ static bool reach_later(struct hd_conn *c)
 	return true;
 }
 
-/* Where there is no memory for the way, there may be a little later; and until then there is none to tell him who has accepted. */
+/*
+ * Where there is no memory for the way, there may be a little later; and until then there is none
+ * to tell him who has accepted.
+ */
 static void call_reach(struct hd_conn *c)
 {
 	struct sockaddr_storage name;
@@ -343,9 +356,10 @@ static void reach_again(struct hd_timer *timer)
 }
 
 /*
- * The name has led to another than the acceptor: to one that had it before, for the acceptance may be here sooner than the word that he has
- * gone, which comes by another link. So it is looked up once more, a little later; false: it has been, often enough, or the acceptor is no
- * more, and another has its place.
+ * The name has led to another than the acceptor: to one that had it before, for the acceptance may
+ * be here sooner than the word that he has gone, which comes by another link. So it is looked up
+ * once more, a little later; false: it has been, often enough, or the acceptor is no more, and
+ * another has its place.
  */
 static bool is_misled(struct hd_conn *c)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Calls that come to nothing: nobody listens, who accepts says no or nothing, either end goes before there is a connection. */
+/*
+ * Calls that come to nothing: nobody listens, who accepts says no or nothing, either end goes
+ * before there is a connection.
+ */
 #include "engine/test/test_rig.h"
 
 #include <errno.h>
@@ -18,7 +21,7 @@ int __wrap_hd_dest_get_keyed(struct hd_node *node, const struct sockaddr *name, 
 	return none_left ? -ENOMEM : __real_hd_dest_get_keyed(node, name, auth, out);
 }
 
-/* ---- not coming about ------------------------------------------------------------------------------------------------------- */
+/* ---- not coming about ------------------------------------------------------------------------ */
 
 static void nobody_listens(void **state)
 {
@@ -101,7 +104,10 @@ static void no_answer(void **state)
 	unsetenv("HEDDLE_ANSWER_TIMEOUT");
 }
 
-/* The caller goes while its request waits: unread, it vanishes; read, accepting it fails, and the endpoint may take another. */
+/*
+ * The caller goes while its request waits: unread, it vanishes; read, accepting it fails, and the
+ * endpoint may take another.
+ */
 static void caller_goes(void **state)
 {
 	EACH_TRANSPORT(transport)
@@ -191,7 +197,10 @@ static void replace_acceptor(struct rig *r)
 	assert_int_equal(hd_ep_open(r->b.node, &attr, &r->b.ep), 0);
 }
 
-/* The acceptance comes by another link than the word that the one before has gone, and may be there first. */
+/*
+ * The acceptance comes by another link than the word that the one before has
+ * gone, and may be there first.
+ */
 static void acceptor_takes_anothers_place(void **state)
 {
 	EACH_TRANSPORT(transport)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What holds of services and connections whenever nothing of them is being changed, counted anew in builds with assertions. */
+/*
+ * What holds of services and connections whenever nothing of them is being changed, counted anew
+ * in builds with assertions.
+ */
 #include "engine/cm/conn.h"
 #include "engine/event/event.h"
 

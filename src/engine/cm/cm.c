@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Services and the requests that come to them. A service is an endpoint of its own that takes no messages: it has a name, is announced
- * and called as others are. A request waits with it until the program answers, which may be long after its caller has gone.
+ * Services and the requests that come to them. A service is an endpoint of its own that takes no
+ * messages: it has a name, is announced and called as others are. A request waits with it until the
+ * program answers, which may be long after its caller has gone.
  */
 #include "engine/cm/ask.h"
 #include "engine/cm/conn.h"
@@ -21,9 +22,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- the end of requests -------------------------------------------------------------------------------------------------- */
+/* ---- the end of requests --------------------------------------------------------------------- */
 
-/* What one takes of the budget of whose it is, with the event that tells of it and the lists by which it is found. */
+/*
+ * What one takes of the budget of whose it is, with the event that tells of it and the
+ * lists by which it is found.
+ */
 #define REQUEST_UNITS ((uint32_t)((sizeof(struct hd_request) + HD_CM_PRIVATE + 384) / HD_UNIT + 1))
 
 /* Its caller's doings find it no longer. */
@@ -81,7 +85,10 @@ static struct hd_request *request_in(struct hd_of_peer *of)
 	return of ? hd_container(of, struct hd_request, of_peer) : NULL;
 }
 
-/* hd_requests_orphan: the peer is gone, with what it has asked. hd_requests_gone: it has closed that endpoint. hd_request_withdrawn: it asks no longer. */
+/*
+ * hd_requests_orphan: the peer is gone, with what it has asked. hd_requests_gone: it has closed
+ * that endpoint. hd_request_withdrawn: it asks no longer.
+ */
 void hd_requests_orphan(struct hd_peer *peer)
 {
 	struct hd_request *r;
@@ -104,7 +111,10 @@ void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 		orphan(r);
 }
 
-/* Each question has a number of its own, so there is one such; of a caller who gives two the same, the later one. */
+/*
+ * Each question has a number of its own, so there is one such; of a caller who gives two
+ * the same, the later one.
+ */
 static uint64_t call_key(uint32_t index, uint32_t op)
 {
 	return (uint64_t)index << 32 | op;
@@ -118,9 +128,12 @@ void hd_request_withdrawn(struct hd_peer *peer, uint32_t index, uint32_t op)
 		orphan(hd_container(of, struct hd_request, of_call));
 }
 
-/* ---- a request comes --------------------------------------------------------------------------------------------------------- */
+/* ---- a request comes ------------------------------------------------------------------------- */
 
-/* Where the caller can be named: the address that it is bound to, or the one that its link comes from. */
+/*
+ * Where the caller can be named: the address that it is bound to, or the one
+ * that its link comes from.
+ */
 static void name_caller(const struct hd_link *link, const struct hd_announce *from,
 			struct sockaddr_storage *out)
 {
@@ -232,7 +245,7 @@ int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 	return 0;
 }
 
-/* ---- answering ------------------------------------------------------------------------------------------------------------- */
+/* ---- answering ------------------------------------------------------------------------------- */
 
 /* Send ACCEPT, if there is still somebody to hear it; the request is void in either case. */
 static int conn_cm_answer(struct hd_request *r, const struct hd_accept *body, size_t len)
@@ -279,7 +292,7 @@ void hd_request_from(const struct hd_request *request, struct sockaddr_storage *
 	*out = request->name;
 }
 
-/* ---- the service -------------------------------------------------------------------------------------------------------------- */
+/* ---- the service ----------------------------------------------------------------------------- */
 
 /* An endpoint at the first port of the service's that is free. */
 static int open_by_hash(struct hd_node *node, const struct hd_service_attr *attr, struct hd_ep **out)
@@ -377,7 +390,8 @@ int hd_service_listen(struct hd_service *service, const struct hd_listen_args *a
 		return rc;
 	service->evq = args->evq;
 	service->owner = args->owner;
-	hd_ep_set_owner(service->ep, args->evq, args->owner); /* the endpoint lets go of it when it closes */
+	/* the endpoint lets go of it when it closes */
+	hd_ep_set_owner(service->ep, args->evq, args->owner);
 	service->backlog = args->backlog;
 	service->wants = args->wants;
 	service->screen = args->screen;
@@ -412,8 +426,9 @@ int hd_service_name(const struct hd_service *service, int family, struct sockadd
 }
 
 /*
- * Peers hear that the endpoint has gone, so that they call whoever has the port next; but before that those whom the program has read of hear that they
- * are to wait on. The names stay known, and the node stays held.
+ * Peers hear that the endpoint has gone, so that they call whoever has the port next; but before
+ * that those whom the program has read of hear that they are to wait on. The names stay known,
+ * and the node stays held.
  */
 static void name_give(struct hd_service *s)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Connections that are confirmed, services that shut, and event queues that programs poll without arming. */
+/*
+ * Connections that are confirmed, services that shut, and event queues that
+ * programs poll without arming.
+ */
 #include "engine/cm/test_space.h"
 #include "engine/test/test_rig.h"
 
@@ -10,7 +13,7 @@
 
 static uint32_t space; /* own_space */
 
-/* ---- confirming ---------------------------------------------------------------------------------------------------------- */
+/* ---- confirming ------------------------------------------------------------------------------ */
 
 static void answered(struct rig *r)
 {
@@ -69,7 +72,10 @@ static void the_acceptor_may_presume(void **state)
 	}
 }
 
-/* Its program has taken the connection for made, so it lasts as others do, however long the caller takes to say so. */
+/*
+ * Its program has taken the connection for made, so it lasts as others do, however long
+ * the caller takes to say so.
+ */
 static void presumed_for_good(void **state)
 {
 	struct rig r;
@@ -154,7 +160,7 @@ static void the_acceptor_may_be_gone(void **state)
 	rig_close(&r);
 }
 
-/* ---- queues that are polled ---------------------------------------------------------------------------------------------- */
+/* ---- queues that are polled ------------------------------------------------------------------ */
 
 static bool readable(int fd, int ms)
 {
@@ -239,7 +245,10 @@ static void events_move(void **state)
 	rig_close(&r);
 }
 
-/* A service that is shut answers what has been read, and nothing else; its name can be had again at once. */
+/*
+ * A service that is shut answers what has been read, and nothing else; its name
+ * can be had again at once.
+ */
 static void a_service_shuts(void **state)
 {
 	struct hd_service *again;

@@ -6,9 +6,10 @@
  *	caller    IDLE → CALLING → ASKED → REACHING (→ AGREED) → UP → OVER
  *	acceptor  IDLE → ANSWERED ───────────────────► UP → OVER
  *
- * Every state but the first leads to OVER when something goes wrong; before UP that is an error event, after it HD_EV_DOWN. A way to
- * somewhere is a destination, which tells when it is bound, cannot be, or is no longer (struct hd_follow). What comes from the other
- * end is believed when it fits the state, the request's number or the token, and the peer that it must come from.
+ * Every state but the first leads to OVER when something goes wrong; before UP that is an error
+ * event, after it HD_EV_DOWN. A way to somewhere is a destination, which tells when it is bound,
+ * cannot be, or is no longer (struct hd_follow). What comes from the other end is believed when it
+ * fits the state, the request's number or the token, and the peer that it must come from.
  */
 #include "engine/cm/call.h"
 #include "engine/core/core.h"
@@ -53,7 +54,7 @@ const char *hd_conn_state_name(enum hd_conn_state state)
 	return (unsigned)state < HD_CONN_STATES ? states[state].name : "?";
 }
 
-/* ---- what changes the state --------------------------------------------------------------------------------------------- */
+/* ---- what changes the state ------------------------------------------------------------------ */
 
 void hd_conn_post(struct hd_conn *c, uint32_t code, int err, const struct hd_private *priv)
 {
@@ -102,7 +103,10 @@ void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 	hd_ep_show(c->ep);
 }
 
-/* It is over: what is posted and under way completes with err, a positive errno. The other end has been told, or knows. */
+/*
+ * It is over: what is posted and under way completes with err, a positive errno. The other end
+ * has been told, or knows.
+ */
 static void conn_end(struct hd_conn *c, enum hd_status status)
 {
 	struct hd_dest *dest = c->dest;
@@ -151,7 +155,7 @@ static void tell_leave(struct hd_conn *c, const struct hd_cm_data *why)
 		hd_peer_send(peer, &pkt, priv, hd_cm_copy(priv, why));
 }
 
-/* ---- destinations ---------------------------------------------------------------------------------------------------------- */
+/* ---- destinations ---------------------------------------------------------------------------- */
 
 /* It was up; the other end has left with this word. */
 static void fall(struct hd_conn *c, uint64_t word)
@@ -168,9 +172,8 @@ static void conn_followed(struct hd_follow *follow, int err)
 		states[c->state].bound(c);
 	} else if (c->state == HD_CONN_ASKED) {
 		if (err && !c->kept && c->dest->peer->state == HD_PEER_LIVE)
-			hd_call_turned_away(
-				c,
-				NULL); /* the service has closed, and perhaps nobody is left there to say so */
+			/* the service has closed, and perhaps nobody is left there to say so */
+			hd_call_turned_away(c, NULL);
 	} else if (err && c->state == HD_CONN_CALLING && hd_call_next(c, &err)) {
 		;
 	} else if (err && c->state == HD_CONN_REACHING && c->misled) {
@@ -207,7 +210,7 @@ int hd_conn_go(struct hd_conn *c, const struct sockaddr *name, uint64_t key)
 	return rc;
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------------------------ */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void timed_out(struct hd_timer *timer)
 {
@@ -236,7 +239,7 @@ void hd_conn_wait(struct hd_conn *c, enum hd_conn_state state)
 	hd_timer_set(c->ep->node, &c->timer, ns);
 }
 
-/* ---- the acceptor --------------------------------------------------------------------------------------------------------------- */
+/* ---- the acceptor ---------------------------------------------------------------------------- */
 
 int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd_accept *answer)
 {
@@ -325,13 +328,13 @@ int hd_ep_presume(struct hd_ep *ep)
 	if (c->presumed || c->state == HD_CONN_UP)
 		return -EISCONN;
 	c->presumed = true;
-	hd_timer_stop(ep->node,
-		      &c->timer); /* as long as any connection: the kernel's CM asks no more either */
+	/* as long as any connection: the kernel's CM asks no more either */
+	hd_timer_stop(ep->node, &c->timer);
 	hd_conn_post(c, HD_EV_UP, 0, NULL);
 	return 0;
 }
 
-/* ---- parting ----------------------------------------------------------------------------------------------------------------- */
+/* ---- parting --------------------------------------------------------------------------------- */
 
 void hd_callers_ended(struct hd_peer *peer, enum hd_status status)
 {
@@ -441,7 +444,7 @@ void hd_conn_close(struct hd_ep *ep)
 	free(c);
 }
 
-/* ---- small things ---------------------------------------------------------------------------------------------------------------- */
+/* ---- small things ---------------------------------------------------------------------------- */
 
 int hd_ep_peer_name(const struct hd_ep *ep, struct sockaddr_storage *out)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Connections between the engine's files: conn.c the two ends, call.c what the caller does, cm.c services and requests. */
+/*
+ * Connections between the engine's files: conn.c the two ends, call.c what the caller does,
+ * cm.c services and requests.
+ */
 #ifndef HD_ENGINE_CONN_H
 #define HD_ENGINE_CONN_H
 
@@ -31,7 +34,10 @@ struct hd_private {
 	uint8_t data[HD_CM_PRIVATE];
 };
 
-/* hd_private_take: what came as the payload of a packet, with zeros behind it. False: it is longer than any may be. */
+/*
+ * hd_private_take: what came as the payload of a packet, with zeros behind it. False: it
+ * is longer than any may be.
+ */
 static inline bool hd_private_take(struct hd_private *p, uint64_t word, const void *payload, size_t len)
 {
 	*p = (struct hd_private){ .word = word, .len = len };
@@ -48,8 +54,10 @@ struct hd_conn {
 	/* whom the way of this state leads to, referenced and followed; NULL: there is none */
 	struct hd_dest *dest;
 	struct hd_follow follow; /* of dest */
-	struct hd_pending
-		asked; /* caller: HD_CONN_ASKED: its peer owes the answer, whoever has the service's port by then */
+	/*
+	 * caller: HD_CONN_ASKED: its peer owes the answer, whoever has the service's port by then
+	 */
+	struct hd_pending asked;
 	struct hd_timer timer; /* all but the states at the ends are left within a time */
 	uint64_t due;	       /* caller: when all of it must be over; 0: no such time */
 	struct hd_patience patience;
@@ -61,12 +69,22 @@ struct hd_conn {
 	unsigned next;	/* caller, space not 0: hd_space_port to be tried next */
 	bool timed_out; /* a port has not answered */
 	bool shut;	/* a node of this host has, which HEDDLE_TRANSPORT keeps us from */
-	bool kept;	/* HD_CONN_ASKED: the service closes, and its program answers all the same */
-	bool known; /* whom we asked we knew before, and did not call: it may have gone, and another have its port */
-	unsigned again; /* how often all its ports have been called, or the acceptor's name looked up, once more */
+	/* HD_CONN_ASKED: the service closes, and its program answers all the same */
+	bool kept;
+	/*
+	 * whom we asked we knew before, and did not call: it may have gone,
+	 * and another have its port
+	 */
+	bool known;
+	/* how often all its ports have been called, or the acceptor's name looked up, once more */
+	unsigned again;
 	bool misled; /* that name has led to another so far */
 	bool heard;  /* it is a service, or the caller, that has said no */
-	int lost; /* caller: how one whom it had asked has gone before it answered (a negative errno); 0: none has */
+	/*
+	 * caller: how one whom it had asked has gone before it answered (a
+	 * negative errno); 0: none has
+	 */
+	int lost;
 	bool confirms;		/* caller: the program says when READY goes */
 	bool presumed;		/* acceptor: HD_EV_UP has come before READY */
 	uint64_t token;		/* of the acceptor */
@@ -74,13 +92,16 @@ struct hd_conn {
 	uint64_t realm;		/* acceptor: whose that is */
 	/* the other end, from HD_CONN_REACHING or HD_CONN_ANSWERED on: index and generation */
 	struct hd_announce other;
-	struct hd_caller *caller;      /* acceptor: HD_CONN_ANSWERED: `other` of `node`: answered.c */
+	/* acceptor: HD_CONN_ANSWERED: `other` of `node`: answered.c */
+	struct hd_caller *caller;
 	LIST_ENTRY(hd_conn) by_caller; /* of that */
 	/* caller: what is to be handed on, to the service or, from ACCEPT on, to the program */
 	struct hd_private priv;
 	struct {
-		uint32_t number; /* of the queue pair whose completions are read before HD_EV_DOWN; 0: of none */
-		uint32_t index;		   /* that one's, where it was known when the connection ended */
+		/* of the queue pair whose completions are read before HD_EV_DOWN; 0: of none */
+		uint32_t number;
+		/* that one's, where it was known when the connection ended */
+		uint32_t index;
 		uint32_t tx_mark, rx_mark; /* hd_cq_mark */
 		unsigned looks;
 		uint16_t gen;
@@ -111,8 +132,9 @@ struct hd_service {
 struct hd_request {
 	LIST_ENTRY(hd_request) entry;
 	struct hd_service *service;
-	struct hd_peer *peer;	/* of the caller; NULL once it is gone */
-	struct hd_share *share; /* in whose budget it is counted: a share of that, which may outlive the peer */
+	struct hd_peer *peer; /* of the caller; NULL once it is gone */
+	/* in whose budget it is counted: a share of that, which may outlive the peer */
+	struct hd_share *share;
 	struct hd_of_peer of_peer, of_call; /* HD_OF_PEER_ASKED and HD_OF_PEER_CALL, while `peer` */
 	struct hd_evq_entry *unread;	    /* its event, with the lock of service->evq */
 	struct hd_node_id node;
@@ -125,10 +147,12 @@ struct hd_request {
 /* ---- answered.c ---- */
 
 /*
- * hd_conn_await: this connection waits for its caller, `other` of `node`; 0 or -ENOMEM. hd_conn_unawait: no longer, if it has.
+ * hd_conn_await: this connection waits for its caller, `other` of `node`; 0 or -ENOMEM.
+ * hd_conn_unawait: no longer, if it has.
  *
- * hd_conns_orphan: this caller's node is gone, or (when gone is not NULL) its endpoint is: who has accepted and waits for him waits no
- * longer. Those who are connected follow a destination, and learn by that.
+ * hd_conns_orphan: this caller's node is gone, or (when gone is not NULL) its endpoint is: who
+ * has accepted and waits for him waits no longer. Those who are connected follow a
+ * destination, and learn by that.
  */
 int hd_conn_await(struct hd_conn *c);
 void hd_conn_unawait(struct hd_conn *c);
@@ -137,8 +161,8 @@ void hd_conns_orphan(struct hd_peer *peer, const struct hd_announce *gone);
 /* ---- conn.c and call.c ---- */
 
 /*
- * hd_conn_open: the endpoint (HD_EP_MSG) can be connected: 0 or -ENOMEM. hd_conn_close: it closes, and tells everybody so (GONE): nothing
- * completes, no event is posted; once more does nothing.
+ * hd_conn_open: the endpoint (HD_EP_MSG) can be connected: 0 or -ENOMEM. hd_conn_close: it closes,
+ * and tells everybody so (GONE): nothing completes, no event is posted; once more does nothing.
  */
 int hd_conn_open(struct hd_ep *ep);
 bool hd_conn_is_shown_to(const struct hd_ep *ep,
@@ -146,8 +170,9 @@ bool hd_conn_is_shown_to(const struct hd_ep *ep,
 void hd_conn_close(struct hd_ep *ep);
 
 /*
- * A packet of the other end's has come, as hd_deliver. hd_conn_accepted: ACCEPT, from the service's node. hd_conn_rejected:
- * REJECT, from there. hd_conn_ready: READY, the caller is there; whoever is not expected is told that nobody is here for him.
+ * A packet of the other end's has come, as hd_deliver. hd_conn_accepted: ACCEPT, from the service's
+ * node. hd_conn_rejected: REJECT, from there. hd_conn_ready: READY, the caller is there; whoever is
+ * not expected is told that nobody is here for him.
  * hd_conn_left: LEAVE, from the other end or from one that asked a service.
  */
 int hd_conn_accepted(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
@@ -155,16 +180,23 @@ int hd_conn_rejected(struct hd_link *link, const struct hd_pkt *pkt, const void 
 int hd_conn_ready(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 int hd_conn_left(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
-/* hd_declines_end (decline.c): the node closes: whoever was to be told that a caller of ours does not come is not. */
+/*
+ * hd_declines_end (decline.c): the node closes: whoever was to be told that a caller of
+ * ours does not come is not.
+ */
 void hd_declines_end(struct hd_node *node);
 
-/* hd_callers_ended: the peer is gone, and with it who has called from there: hd_requests_orphan, hd_conns_orphan. Link's observer. */
+/*
+ * hd_callers_ended: the peer is gone, and with it who has called from there: hd_requests_orphan,
+ * hd_conns_orphan. Link's observer.
+ */
 void hd_callers_ended(struct hd_peer *peer, enum hd_status status);
 
 /*
- * hd_conn_expect: the endpoint answers this request: READY may come, and *answer is what the caller is told, but for the private data. 0;
- * -EINVAL: not that kind of endpoint; -EISCONN; -EACCES: another authorization key; -EIO: no random number; -ENOMEM. hd_conn_unexpect: the answer
- * could not be given.
+ * hd_conn_expect: the endpoint answers this request: READY may come, and *answer is what the caller
+ * is told, but for the private data. 0; -EINVAL: not that kind of endpoint; -EISCONN; -EACCES:
+ * another authorization key; -EIO: no random number; -ENOMEM. hd_conn_unexpect: the answer could
+ * not be given.
  */
 int hd_conn_expect(struct hd_ep *ep, const struct hd_request *request, struct hd_accept *answer);
 void hd_conn_unexpect(struct hd_ep *ep);
@@ -172,20 +204,24 @@ void hd_conn_unexpect(struct hd_ep *ep);
 /* ---- last.c ---- */
 
 /*
- * hd_conn_down: it was up and is over: HD_EV_DOWN with this word, at once, or when what hd_ep_down_after names has been read. hd_conn_last_tell:
- * now, if that has not been posted.
+ * hd_conn_down: it was up and is over: HD_EV_DOWN with this word, at once, or when what
+ * hd_ep_down_after names has been read. hd_conn_last_tell: now, if that has not been posted.
  */
 void hd_conn_down(struct hd_conn *c, uint64_t word);
 void hd_conn_last_tell(struct hd_conn *c);
 
 /* ---- cm.c ---- */
 
-/* hd_conn_called: CONNECT has come, as hd_deliver: a request, if there is such a service; else it is refused. */
+/*
+ * hd_conn_called: CONNECT has come, as hd_deliver: a request, if there is such a
+ * service; else it is refused.
+ */
 int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
 /*
- * Requests that wait for an answer need none any more. hd_requests_gone: this endpoint of the peer's is gone. hd_requests_orphan: all of
- * the peer's are. hd_request_withdrawn: this endpoint of it gives up its request with number op.
+ * Requests that wait for an answer need none any more. hd_requests_gone: this endpoint of the
+ * peer's is gone. hd_requests_orphan: all of the peer's are. hd_request_withdrawn: this endpoint of
+ * it gives up its request with number op.
  */
 void hd_requests_gone(struct hd_peer *peer, uint32_t index, uint16_t gen);
 void hd_requests_orphan(struct hd_peer *peer);
@@ -207,8 +243,8 @@ static inline size_t hd_cm_copy(void *to, const struct hd_cm_data *from)
 void hd_listeners_forked(struct hd_node *node);
 
 /*
- * check.c, in builds with assertions. hd_service_check: its requests are counted, and found by whom they are of. hd_conn_check: it has what its state
- * says. hd_conns_check: all services of a node.
+ * check.c, in builds with assertions. hd_service_check: its requests are counted, and found by whom
+ * they are of. hd_conn_check: it has what its state says. hd_conns_check: all services of a node.
  */
 #ifdef NDEBUG
 static inline void hd_service_check(const struct hd_service *service)

@@ -115,7 +115,10 @@ static void say_ready(struct scene *x, uint64_t token, uint32_t src, uint64_t ge
 	wire_say(x->w, &pkt, NULL, 0);
 }
 
-/* READY is believed from whom it must come from, with the token; all else is told that nobody is there. */
+/*
+ * READY is believed from whom it must come from, with the token; all else is
+ * told that nobody is there.
+ */
 static void only_the_right_one_is_let_in(void **state)
 {
 	struct hd_pkt leave;

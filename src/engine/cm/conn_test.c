@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Connections: a caller in one node, a service in a second, the endpoint that accepts in a third. */
+/*
+ * Connections: a caller in one node, a service in a second, the endpoint that accepts in a third.
+ */
 #include "engine/test/test_rig.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- coming about ---------------------------------------------------------------------------------------------------------- */
+/* ---- coming about ---------------------------------------------------------------------------- */
 
 static void both_ends_learn(void **state)
 {
@@ -91,7 +93,10 @@ static void receives_come_first(void **state)
 	}
 }
 
-/* A caller that gives a time of its own is not answered in it, and does not wait as long as the setting says. */
+/*
+ * A caller that gives a time of its own is not answered in it, and does not wait as
+ * long as the setting says.
+ */
 static void own_time(void **state)
 {
 	EACH_TRANSPORT(transport)
@@ -186,7 +191,7 @@ static void one_node_is_enough(void **state)
 	rig_close(&r);
 }
 
-/* ---- parting ------------------------------------------------------------------------------------------------------------------ */
+/* ---- parting --------------------------------------------------------------------------------- */
 
 static void shutdown_flushes(void **state)
 {
@@ -225,7 +230,10 @@ static void shutdown_flushes(void **state)
 	}
 }
 
-/* Whole messages that wait when the other end leaves may still be received; then there is nothing to wait for. */
+/*
+ * Whole messages that wait when the other end leaves may still be received; then
+ * there is nothing to wait for.
+ */
 static void what_waits_stays(void **state)
 {
 	EACH_TRANSPORT(transport)
@@ -262,7 +270,10 @@ static void both_leave_at_once(void **state)
 	}
 }
 
-/* A message is being copied when one end leaves: whichever it is, both ends get their errors and nothing hangs. */
+/*
+ * A message is being copied when one end leaves: whichever it is, both ends get their
+ * errors and nothing hangs.
+ */
 static void leaves_in_the_middle(void **state)
 {
 	enum {
@@ -317,7 +328,7 @@ static void peer_dies(void **state)
 	}
 }
 
-/* ---- who may send ----------------------------------------------------------------------------------------------------------- */
+/* ---- who may send ---------------------------------------------------------------------------- */
 
 static void strangers_are_refused(void **state)
 {
@@ -358,7 +369,7 @@ static void strangers_are_refused(void **state)
 	}
 }
 
-/* ---- many ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 static long descriptors(void)
 {

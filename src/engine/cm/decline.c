@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A caller that has gone before it came to whom has accepted. Where that one is of another node than the service, there is no link to it
- * yet: it is called, as the caller would have called it, and told. Only for calls that were really made, for an acceptance says whom to call.
+ * A caller that has gone before it came to whom has accepted. Where that one is of another node
+ * than the service, there is no link to it yet: it is called, as the caller would have called it,
+ * and told. Only for calls that were really made, for an acceptance says whom to call.
  */
 #include "engine/cm/call.h"
 #include "engine/core/core.h"
@@ -29,7 +30,8 @@ static void decline_end(struct hd_decline *d)
 static void decline_tell(const struct hd_dest *dest, const struct hd_node_id *node,
 			 const struct hd_pkt *leave)
 {
-	if (!memcmp(&dest->peer->id, node, sizeof(*node))) /* else it is gone, and another has its place */
+	if (!memcmp(&dest->peer->id, node, sizeof(*node)))
+		/* else it is gone, and another has its place */
 		hd_peer_send(dest->peer, leave, NULL, 0);
 }
 

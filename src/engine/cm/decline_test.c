@@ -11,8 +11,9 @@ static void turn_of_two(struct rig *r)
 }
 
 /*
- * Nobody comes to be connected to the endpoint that has accepted, which is of another node than the service: the caller has left or closed before it has
- * read that it was accepted, or on its way there. Where its node is there, that is told.
+ * Nobody comes to be connected to the endpoint that has accepted, which is of another node than the
+ * service: the caller has left or closed before it has read that it was accepted, or on its way
+ * there. Where its node is there, that is told.
  */
 static void caller_goes_late(void **state)
 {

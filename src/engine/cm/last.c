@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The end of a connection is told of after what came before it. A program that reads completions and events by turns may find both at
- * once, though with a card the completions are older by what the other program takes to leave; and it destroys the queue pair over the
- * event, and with it what it has not read. So HD_EV_DOWN waits until that has been read, but not for a program that does not read.
+ * The end of a connection is told of after what came before it. A program that reads completions
+ * and events by turns may find both at once, though with a card the completions are older by what
+ * the other program takes to leave; and it destroys the queue pair over the event, and with it what
+ * it has not read. So HD_EV_DOWN waits until that has been read, but not for a program that does
+ * not read.
  */
 #include "engine/cm/call.h"
 #include "engine/event/event.h"
 
 #define LOOK_NS HD_NS_PER_MS
-#define LOOKS 50 /* turns of the node, not time: a process that stands still has read nothing meanwhile */
+/* turns of the node, not time: a process that stands still has read nothing meanwhile */
+#define LOOKS 50
 
 /* The queue pair, which may have been closed. */
 static const struct hd_ep *pair_of(const struct hd_conn *c)

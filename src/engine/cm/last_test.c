@@ -144,7 +144,10 @@ static void more_than_its_queue_takes(void **state)
 	}
 }
 
-/* The queue pair goes, or the program leaves itself, or wants to hear more: there is nothing to wait for. */
+/*
+ * The queue pair goes, or the program leaves itself, or wants to hear more:
+ * there is nothing to wait for.
+ */
 static void until_it_does_not_matter(void **state)
 {
 	EACH_TRANSPORT(transport)

@@ -54,7 +54,10 @@ static void a_service_is_found_by_its_name(void **state)
 	}
 }
 
-/* Others may have the first ports: those who accept and say nothing, those who say something else, and services of other names. */
+/*
+ * Others may have the first ports: those who accept and say nothing, those who say something else,
+ * and services of other names.
+ */
 static void taken_ports_are_passed_by(void **state)
 {
 	struct hd_service *other;
@@ -91,7 +94,10 @@ static void taken_ports_are_passed_by(void **state)
 	hd_config_load();
 }
 
-/* A node that listens at the first port of this name, and breaks its links when it has been asked and has not heard it yet. */
+/*
+ * A node that listens at the first port of this name, and breaks its links when it has been asked
+ * and has not heard it yet.
+ */
 struct stranger {
 	struct hd_node *node;
 	struct hd_service *service;
@@ -199,8 +205,9 @@ static struct got next_beside(struct rig *r, struct stranger *s, struct hd_evq *
 }
 
 /*
- * A node that may only be spoken to over TCP stands at the first port: the service is at the next. When that closes nobody has the name;
- * and when it is the stranger that has it, that is why it cannot be reached.
+ * A node that may only be spoken to over TCP stands at the first port: the service is at the
+ * next. When that closes nobody has the name; and when it is the stranger that has it, that is
+ * why it cannot be reached.
  */
 static void a_stranger_of_another_transport(void **state)
 {
@@ -233,7 +240,10 @@ static void a_stranger_of_another_transport(void **state)
 	stranger_close(&s);
 }
 
-/* What answers an earlier question of the same call, and comes when the next has been asked there, answers nothing. */
+/*
+ * What answers an earlier question of the same call, and comes when the next has been
+ * asked there, answers nothing.
+ */
 static void an_answer_to_an_earlier_question(void **state)
 {
 	EACH_TRANSPORT(transport)
@@ -264,7 +274,10 @@ static void an_answer_to_an_earlier_question(void **state)
 	}
 }
 
-/* At ports of its own: whoever else is asked and ends meanwhile may have been the service, and is told of. */
+/*
+ * At ports of its own: whoever else is asked and ends meanwhile may have been the
+ * service, and is told of.
+ */
 static void nobody_has_that_name(void **state)
 {
 	struct rig r;
@@ -305,7 +318,10 @@ static void somebody_comes_late(void **state)
 	}
 }
 
-/* A listener is closed and opened again: who had called the old one finds the new one soon. (Any of some tries: others want the processor.) */
+/*
+ * A listener is closed and opened again: who had called the old one finds the new one soon. (Any of
+ * some tries: others want the processor.)
+ */
 static void a_port_is_listened_on_again(void **state)
 {
 	EACH_TRANSPORT(transport)
@@ -362,7 +378,10 @@ static void names_are_taken_once(void **state)
 	assert_int_equal(hd_node_close(node), 0);
 }
 
-/* One service at all IPv4 addresses and one at all of IPv6 may have the same name; a third may not, nor one at a single address. */
+/*
+ * One service at all IPv4 addresses and one at all of IPv6 may have the same name; a third may not,
+ * nor one at a single address.
+ */
 static void a_name_in_each_family(void **state)
 {
 	const struct sockaddr_in one = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -432,7 +451,9 @@ static void a_child_has_no_name(void **state)
 	assert_int_equal(hd_node_close(node), 0);
 }
 
-/* What could not be had leaves no descriptor, nor the number of one that is somebody else's by now. */
+/*
+ * What could not be had leaves no descriptor, nor the number of one that is somebody else's by now.
+ */
 static void a_claim_that_fails_has_nothing(void **state)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };

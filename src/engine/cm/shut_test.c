@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Services that are shut: their port is free, and who has called and been read of is answered all the same. */
+/*
+ * Services that are shut: their port is free, and who has called and been read of
+ * is answered all the same.
+ */
 #include "base/config.h"
 #include "base/sockaddr.h"
 #include "engine/test/test_rig.h"
 
-/* A rig whose service has been shut with a request that was read; the service is the test's to close. */
+/*
+ * A rig whose service has been shut with a request that was read; the
+ * service is the test's to close.
+ */
 static struct hd_request *shut_open(struct rig *r, const char *transport, struct hd_service **shut)
 {
 	struct hd_request *read;
@@ -26,7 +32,10 @@ static void shut_close(struct rig *r, struct hd_service *shut)
 	rig_close(r);
 }
 
-/* Another node has the port at once; who calls it comes there, from a node that knew the one before, too. */
+/*
+ * Another node has the port at once; who calls it comes there, from a node that
+ * knew the one before, too.
+ */
 static void its_port_is_anothers(void **state)
 {
 	EACH_TRANSPORT(transport)
@@ -125,7 +134,10 @@ static void the_node_dies(void **state)
 	}
 }
 
-/* A service is closed before a call to it has been taken in, and nobody makes progress there any more: whoever has the port next gets it. */
+/*
+ * A service is closed before a call to it has been taken in, and nobody makes progress there any
+ * more: whoever has the port next gets it.
+ */
 static void who_is_not_read_of_calls_again(void **state)
 {
 	EACH_TRANSPORT(transport)

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* ---- ports -------------------------------------------------------------------------------------------------------------- */
+/* ---- ports ----------------------------------------------------------------------------------- */
 
 /* Every bit of the result depends on every bit of x. */
 static uint64_t space_mix(uint64_t x)
@@ -37,9 +37,12 @@ uint16_t hd_space_port(uint32_t space, uint64_t number, unsigned i)
 			  (space_mix(space_mix(space + UINT64_C(1)) ^ number) % count + i * step) % count);
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
-/* The abstract socket that stands for a service at one address, "*": at all, "*4" and "*6": at all of a family. */
+/*
+ * The abstract socket that stands for a service at one address, "*": at all, "*4" and
+ * "*6": at all of a family.
+ */
 static socklen_t space_claim_name(const struct hd_service_attr *attr, const char *where,
 				  struct sockaddr_un *out)
 {
@@ -52,7 +55,9 @@ static socklen_t space_claim_name(const struct hd_service_attr *attr, const char
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
 }
 
-/* 0 and a descriptor, or -1 in its place when the system has no such sockets; -EADDRINUSE, -EMFILE. */
+/*
+ * 0 and a descriptor, or -1 in its place when the system has no such sockets; -EADDRINUSE, -EMFILE.
+ */
 static int claim_one(const struct hd_service_attr *attr, const char *where, int *claim)
 {
 	struct sockaddr_un name;
@@ -72,7 +77,10 @@ static int claim_one(const struct hd_service_attr *attr, const char *where, int 
 	return 0;
 }
 
-/* Has anybody this name? It is only looked at: taken for a moment, it would be missing to whoever wants it then. */
+/*
+ * Has anybody this name? It is only looked at: taken for a moment, it would be missing
+ * to whoever wants it then.
+ */
 static bool space_is_claimed(const struct hd_service_attr *attr, const char *where)
 {
 	struct sockaddr_un name;
@@ -150,7 +158,8 @@ int hd_space_claim(const struct hd_node *node, const struct hd_service_attr *att
 	    (claimed_everywhere(attr, family, all) || (all && claimed_somewhere(node, attr, family)))) {
 		if (*claim >= 0)
 			close(*claim);
-		*claim = -1; /* or whoever has called would close another's that has the number by then */
+		/* or whoever has called would close another's that has the number by then */
+		*claim = -1;
 		rc = -EADDRINUSE;
 	}
 	return rc;

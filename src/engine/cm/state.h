@@ -18,8 +18,9 @@ struct hd_withdrawn {
 struct hd_conns {
 	struct hd_eps below; /* first */
 	LIST_HEAD(, hd_service) services;
-	struct hd_callers *callers;		     /* whom connections wait for: answered.c */
-	uint32_t requests;			     /* number of the last question, of whatever call */
+	struct hd_callers *callers; /* whom connections wait for: answered.c */
+	/* number of the last question, of whatever call */
+	uint32_t requests;
 	struct hd_withdrawn withdrawn[HD_WITHDRAWN]; /* the last ones; decline.c, as what follows */
 	uint32_t next_withdrawn;
 	LIST_HEAD(, hd_decline) declines;

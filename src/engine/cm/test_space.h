@@ -26,8 +26,8 @@ static inline int squat(uint16_t port)
 }
 
 /*
- * A name space of this process alone, for other tests and programs of this machine have names too, whose ports nobody has now:
- * the first four of each number below.
+ * A name space of this process alone, for other tests and programs of this machine have names too,
+ * whose ports nobody has now: the first four of each number below.
  */
 static inline uint32_t own_space(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Sleeping in poll(2) on descriptors, some of which a node's own progress makes readable (those of channels and event queues), while whatever
- * concerns the node wakes the sleeper for that progress.
+ * Sleeping in poll(2) on descriptors, some of which a node's own progress makes readable (those of
+ * channels and event queues), while whatever concerns the node wakes the sleeper for that progress.
  */
 #include "base/busy_poll.h"
 #include "base/clock.h"
@@ -15,11 +15,12 @@
 
 #define BESIDE_MS 2 /* how often a sleeper looks whether the other thread still polls */
 
-/* ---- poll(2) as it is needed here ------------------------------------------------------------------------------------------ */
+/* ---- poll(2) as it is needed here ------------------------------------------------------------ */
 
 /*
- * read(2), in whose place we poll, goes on after a signal whose handler was set up with SA_RESTART; poll(2) never does. Which signal
- * it was is not told, so this asks whether there is any handler that is to interrupt.
+ * read(2), in whose place we poll, goes on after a signal whose handler was set up with
+ * SA_RESTART; poll(2) never does. Which signal it was is not told, so this asks whether there is
+ * any handler that is to interrupt.
  */
 bool hd_is_interrupted(void)
 {
@@ -29,8 +30,8 @@ bool hd_is_interrupted(void)
 
 	sigfillset(&asked);
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
-		sigdelset(&asked,
-			  crashes[i]); /* those end a program, whatever its handlers are set up with */
+		/* those end a program, whatever its handlers are set up with */
+		sigdelset(&asked, crashes[i]);
 	for (int i = 1; i < NSIG; i++)
 		if (sigismember(&asked, i) == 1 && sigaction(i, NULL, &sa) == 0 && sa.sa_handler != SIG_DFL &&
 		    sa.sa_handler != SIG_IGN && !(sa.sa_flags & SA_RESTART))
@@ -70,7 +71,7 @@ int hd_block_turn(struct hd_node *node, bool beside)
 	return beside ? hd_turn(node) : hd_node_poll(node);
 }
 
-/* ---- sleeping for all of the node ------------------------------------------------------------------------------------------ */
+/* ---- sleeping for all of the node ------------------------------------------------------------ */
 
 /* With the lock. */
 static void block_wake_up(struct hd_node *node)
@@ -124,8 +125,8 @@ static void beside_cancelled(void *arg)
 }
 
 /*
- * What another thread of the program does for the node is enough, and no peer has to wake us for it. It may go away without a word; so the
- * node's thread is told that somebody sleeps.
+ * What another thread of the program does for the node is enough, and no peer has to wake us for
+ * it. It may go away without a word; so the node's thread is told that somebody sleeps.
  */
 static int block_beside(struct hd_node *node, struct hd_block *how)
 {
@@ -151,7 +152,7 @@ int hd_block(struct hd_node *node, struct hd_block *how)
 	return how->beside ? block_beside(node, how) : block_sleep(node, how);
 }
 
-/* ---- descriptors of the program's ------------------------------------------------------------------------------------------- */
+/* ---- descriptors of the program's ------------------------------------------------------------ */
 
 /* How many are ready, or -errno; those that did not wake us are looked at as well. */
 static int block_ready(struct pollfd *fds, unsigned long count)
@@ -161,7 +162,10 @@ static int block_ready(struct pollfd *fds, unsigned long count)
 	return n >= 0 ? n : errno == EINTR ? 0 : -errno;
 }
 
-/* With the lock: one turn of progress, and a sleep where it brings nothing. Above 0: *n are ready, or time is up; 0: again. */
+/*
+ * With the lock: one turn of progress, and a sleep where it brings nothing. Above 0: *n are ready,
+ * or time is up; 0: again.
+ */
 static int block_turn(struct hd_node *node, struct hd_block *how, uint64_t due, uint64_t *turns, int *n)
 {
 	bool moved;

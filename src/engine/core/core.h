@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What runs a node: its lock, turns of progress and their phases, timers, deferred and cross-thread work, sleeping, the thread of automatic
- * progress. It knows transports by engine/transport.h, and no object of the rooms above.
+ * What runs a node: its lock, turns of progress and their phases, timers, deferred and cross-thread
+ * work, sleeping, the thread of automatic progress. It knows transports by engine/transport.h, and
+ * no object of the rooms above.
  *
- * Called by every room. With the node's lock, but for what takes it, sleeping (hd_block, which gives it back meanwhile), hd_poll_openly and
- * hd_sleep_on. Upcalls: turn.h says what a turn calls, and timers, watches and deferred work call their fn. All with the lock, outside of a walk
- * along anything of core's; they may start and stop any of the same, themselves included, and block nowhere.
+ * Called by every room. With the node's lock, but for what takes it, sleeping (hd_block, which
+ * gives it back meanwhile), hd_poll_openly and hd_sleep_on. Upcalls: turn.h says what a turn calls,
+ * and timers, watches and deferred work call their fn. All with the lock, outside of a walk along
+ * anything of core's; they may start and stop any of the same, themselves included, and block
+ * nowhere.
  */
 #ifndef HD_ENGINE_CORE_H
 #define HD_ENGINE_CORE_H
@@ -15,8 +18,9 @@
 #include "engine/core/state.h"
 
 /*
- * hd_refuse(err, why): -err, and a line in the log at level debug that says why a call on the data path is refused: the fronts hand the errno on
- * as it is. Not for what the caller waits for: -EAGAIN.
+ * hd_refuse(err, why): -err, and a line in the log at level debug that says why a call on
+ * the data path is refused: the fronts hand the errno on as it is. Not for what the
+ * caller waits for: -EAGAIN.
  */
 #define HD_OF_PARENT "what it is made on was opened by the process that has forked this one"
 #define HD_NO_SUCH_KEY "the endpoint has no authorization key that its destination has"
@@ -28,7 +32,10 @@ static inline uint64_t hd_node_program_turns(const struct hd_node *node)
 	return atomic_load_explicit(&hd_core(node)->program_turns, memory_order_relaxed);
 }
 
-/* hd_assert_locked: the first statement of what needs the node's lock; checked in builds with assertions. */
+/*
+ * hd_assert_locked: the first statement of what needs the node's lock; checked
+ * in builds with assertions.
+ */
 static inline void hd_assert_locked(struct hd_node *node)
 {
 #ifndef NDEBUG
@@ -39,7 +46,10 @@ static inline void hd_assert_locked(struct hd_node *node)
 #endif
 }
 
-/* hd_publish: the phase of this name, now: before something is done that must come behind what has been accepted. */
+/*
+ * hd_publish: the phase of this name, now: before something is done that must come
+ * behind what has been accepted.
+ */
 void hd_publish_run(struct hd_node *node);
 static inline void hd_publish(struct hd_node *node)
 {
@@ -61,8 +71,9 @@ static inline void hd_work_due(struct hd_node *node, enum hd_turn_work kind)
 }
 
 /*
- * hd_publish_join: publish->fn is called in the publish phase. hd_push_join, hd_push_leave: push->fn in each push phase, from now on or no longer; who
- * joins keeps a flag, for it is not to join twice. It wakes nobody: outside of a turn hd_node_stir (transport.h) does.
+ * hd_publish_join: publish->fn is called in the publish phase. hd_push_join, hd_push_leave:
+ * push->fn in each push phase, from now on or no longer; who joins keeps a flag, for it is not to
+ * join twice. It wakes nobody: outside of a turn hd_node_stir (transport.h) does.
  */
 static inline void hd_publish_join(struct hd_node *node, struct hd_publish *publish)
 {
@@ -77,7 +88,10 @@ static inline void hd_push_leave(struct hd_node *node, struct hd_push *push)
 	TAILQ_REMOVE(&hd_core(node)->pushing, push, entry);
 }
 
-/* hd_await_join, hd_await_leave: one more waits for a word that the look phase looks at, or one less. */
+/*
+ * hd_await_join, hd_await_leave: one more waits for a word that the look
+ * phase looks at, or one less.
+ */
 static inline void hd_await_join(struct hd_node *node)
 {
 	hd_core(node)->awaiting_count++;
@@ -87,7 +101,10 @@ static inline void hd_await_leave(struct hd_node *node)
 	hd_core(node)->awaiting_count--;
 }
 
-/* hd_target_wrote: a write or atomic operation of a peer has been carried out. hd_target_stores: by how many more of them are coming in. */
+/*
+ * hd_target_wrote: a write or atomic operation of a peer has been carried out. hd_target_stores: by
+ * how many more of them are coming in.
+ */
 static inline void hd_target_wrote(struct hd_node *node)
 {
 	hd_core(node)->written++;
@@ -98,8 +115,9 @@ static inline void hd_target_stores(struct hd_node *node, int by)
 }
 
 /*
- * progress.c: epoll, watches, timers, sleeping. hd_core_init: nothing of it can fail, and it comes before all else of the node. hd_core_show: others
- * see the node by this page. hd_core_port: this port is the node's, the best one yet. hd_core_lock: the lock is taken from now on, or not.
+ * progress.c: epoll, watches, timers, sleeping. hd_core_init: nothing of it can fail, and it comes
+ * before all else of the node. hd_core_show: others see the node by this page. hd_core_port: this
+ * port is the node's, the best one yet. hd_core_lock: the lock is taken from now on, or not.
  * hd_core_closing: the node closes.
  */
 void hd_core_init(struct hd_node *node, const struct hd_node_attr *attr, const struct hd_turn_ops *ops);
@@ -109,7 +127,8 @@ void hd_core_lock(struct hd_node *node, bool locked);
 void hd_core_closing(struct hd_node *node);
 int hd_core_open(struct hd_node *node);
 void hd_core_close(struct hd_node *node);
-void hd_core_forked(struct hd_node *node); /* in a child: it is dead, and what was to be done is forgotten */
+/* in a child: it is dead, and what was to be done is forgotten */
+void hd_core_forked(struct hd_node *node);
 int hd_turn(struct hd_node *node);
 void hd_node_say(struct hd_node *node);
 void hd_timer_fd_set(struct hd_node *node);
@@ -118,25 +137,30 @@ void hd_sleep_disarm(struct hd_node *node);
 int hd_timer_next_ms(struct hd_node *node);
 
 /*
- * block.c. hd_is_interrupted: is there a handler that is not to restart calls? To be asked when poll(2) has said EINTR.
- * hd_poll_openly: poll(2), where the thread may be cancelled, unless its program has forbidden that: 0, or -EINTR: a handler ran that is not to restart
- * calls. hd_sleep_on: the same as *rc; on_cancel puts back what the wait has changed, if the thread is cancelled.
- * hd_block_turn: a turn before that. Of one who leaves the node to another it does not count as one of a program that polls: the other one may leave it
- * to us, and both would look every few milliseconds from then on. hd_block: sleep once, on these descriptors and on whatever concerns the node, whose
- * lock is held before and after.
+ * block.c. hd_is_interrupted: is there a handler that is not to restart calls? To be asked
+ * when poll(2) has said EINTR.
+ * hd_poll_openly: poll(2), where the thread may be cancelled, unless its program has forbidden
+ * that: 0, or -EINTR: a handler ran that is not to restart calls. hd_sleep_on: the same as *rc;
+ * on_cancel puts back what the wait has changed, if the thread is cancelled.
+ * hd_block_turn: a turn before that. Of one who leaves the node to another it does not count as one
+ * of a program that polls: the other one may leave it to us, and both would look every few
+ * milliseconds from then on. hd_block: sleep once, on these descriptors and on whatever concerns
+ * the node, whose lock is held before and after.
  */
 struct pollfd;
 struct hd_poll {
 	struct pollfd *fds;
 	unsigned long count;
-	int ms;		 /* at most; negative: no end */
-	int cancel;	 /* pthread_setcancelstate(3): as the program had it, which is put off all around */
+	int ms; /* at most; negative: no end */
+	/* pthread_setcancelstate(3): as the program had it, which is put off all around */
+	int cancel;
 	bool any_signal; /* interrupts, with -EINTR */
 };
 struct hd_block {
 	struct hd_poll on; /* fds with room for one more than count */
-	bool beside;	   /* another thread of the program makes progress there: that is left out */
-	bool told;	   /* false at first: the node's thread knows of this wait */
+	/* another thread of the program makes progress there: that is left out */
+	bool beside;
+	bool told; /* false at first: the node's thread knows of this wait */
 };
 int hd_block_turn(struct hd_node *node, bool beside);
 int hd_block(struct hd_node *node, struct hd_block *how);
@@ -154,20 +178,28 @@ void hd_auto_notify(struct hd_node *node);
 void hd_auto_back(struct hd_node *node);
 int hd_auto_poll(struct hd_node *node);
 
-/* offer.c: hd_offer_look: it is hd_core.offer_look, or later: have turns brought something since the last call? now: hd_ticks(). With the lock. */
+/*
+ * offer.c: hd_offer_look: it is hd_core.offer_look, or later: have turns brought something since
+ * the last call? now: hd_ticks(). With the lock.
+ */
 void hd_offer_look(struct hd_node *node, uint64_t now);
 /*
- * hd_node_meets: a greeting has got on, and the other end is to take its next step: for a second the processor is offered soon, whatever earlier offers
- * have taught. hd_node_crowd: so many nodes of this host more, or fewer, have a link with this one: with as many as there are processors it is so all the time. With the lock.
+ * hd_node_meets: a greeting has got on, and the other end is to take its next step: for a second
+ * the processor is offered soon, whatever earlier offers have taught. hd_node_crowd: so many nodes
+ * of this host more, or fewer, have a link with this one: with as many as there are processors it
+ * is so all the time. With the lock.
  */
 void hd_node_meets(struct hd_node *node);
 void hd_node_crowd(struct hd_node *node, int by);
 
 /*
- * nodes.c: the nodes of this process, in hd_all_nodes, for who holds the list: hd_nodes_hold waits for it, hd_nodes_try does not, hd_nodes_release gives
- * it back. The child of a fork(2) finds it free, and all of them have been told (hd_turn_ops.forked). hd_nodes_join and hd_nodes_leave: without the node's lock. hd_nodes_are_several: has the process more than one?
+ * nodes.c: the nodes of this process, in hd_all_nodes, for who holds the list: hd_nodes_hold waits
+ * for it, hd_nodes_try does not, hd_nodes_release gives it back. The child of a fork(2) finds it
+ * free, and all of them have been told (hd_turn_ops.forked). hd_nodes_join and hd_nodes_leave:
+ * without the node's lock. hd_nodes_are_several: has the process more than one?
  *
- * hd_nodes_help: a poll of own has found nothing: a turn of all others that the calling thread was the last to poll. How much has moved. Without any lock.
+ * hd_nodes_help: a poll of own has found nothing: a turn of all others that the calling thread was
+ * the last to poll. How much has moved. Without any lock.
  */
 LIST_HEAD(hd_all_nodes, hd_core);
 extern struct hd_all_nodes hd_all_nodes;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Deferred work: what is put off to the end of a turn of progress. Cross-thread work: what others hand in. */
+/*
+ * Deferred work: what is put off to the end of a turn of progress. Cross-thread
+ * work: what others hand in.
+ */
 #include "engine/core/core.h"
 
 void hd_deferred_post(struct hd_node *node, struct hd_deferred *deferred)
@@ -38,7 +41,7 @@ int hd_deferred_run(struct hd_node *node)
 	return 0;
 }
 
-/* ---- cross-thread work -------------------------------------------------------------------------------------------------------- */
+/* ---- cross-thread work ----------------------------------------------------------------------- */
 
 void hd_crosswork_send(struct hd_node *node, struct hd_crosswork *crosswork)
 {

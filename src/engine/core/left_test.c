@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What one thread leaves undone while another sleeps armed: the sleeper is told, for the one who left it may not come back. Here the sleeper is the
- * test, which looks at the node's epoll set.
+ * What one thread leaves undone while another sleeps armed: the sleeper is told, for the one who
+ * left it may not come back. Here the sleeper is the test, which looks at the node's epoll set.
  */
 #include "asleep.h"
 #include "engine/event/event.h"
@@ -14,7 +14,7 @@
 
 #define WAKE_MS 5000
 
-/* ---- timers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
 struct alarm {
 	struct hd_timer timer;
@@ -32,7 +32,10 @@ static void turn(struct hd_node *node)
 	hd_node_poll(node);
 }
 
-/* Another thread's turn takes the first timer, and the descriptor that told of it. True: not the second one with it. */
+/*
+ * Another thread's turn takes the first timer, and the descriptor that told of it. True:
+ * not the second one with it.
+ */
 static bool first_is_taken(const struct side *s, struct alarm *first, struct alarm *second, uint64_t ns)
 {
 	hd_timer_set(s->node, &first->timer, ns / 8);
@@ -61,7 +64,7 @@ static void the_next_timer_wakes_who_sleeps(void **state)
 	side_close(&s);
 }
 
-/* ---- links --------------------------------------------------------------------------------------------------------------------- */
+/* ---- links ----------------------------------------------------------------------------------- */
 
 static void open_talking(struct pair *p, const char *transport)
 {
@@ -90,9 +93,11 @@ static void a_link_that_breaks_wakes_who_sleeps(void **state)
 	}
 }
 
-/* ---- what is queued for a peer --------------------------------------------------------------------------------------------------- */
+/* ---- what is queued for a peer --------------------------------------------------------------- */
 
-/* Messages that nobody has a receive for take all of the credit; those behind them wait for some. */
+/*
+ * Messages that nobody has a receive for take all of the credit; those behind them wait for some.
+ */
 static void spend_all_credit(struct pair *p, void *out, size_t len)
 {
 	for (int i = 0; i < 40; i++)
@@ -125,7 +130,8 @@ static void a_write_beside_what_waits_for_credit(void **state)
 	qps_open(&p, "shm", RC);
 	second = beside_it(&p);
 	mr = qp_region(&p.b, there, len, 0);
-	qp_rma(&second.a, HD_RMA_WRITE, out, 8, hd_mr_key(mr), there, out, 0); /* the two know each other */
+	/* the two know each other */
+	qp_rma(&second.a, HD_RMA_WRITE, out, 8, hd_mr_key(mr), there, out, 0);
 	qp_expect(&second, &second.a, out, 0);
 	spend_all_credit(&p, out, 4096);
 	pair_lie_down(&p, &p.a);
@@ -142,7 +148,7 @@ static void a_write_beside_what_waits_for_credit(void **state)
 	free(there);
 }
 
-/* ---- those who leave it to another ---------------------------------------------------------------------------------------------- */
+/* ---- those who leave it to another ----------------------------------------------------------- */
 
 struct listener {
 	struct hd_channel *channel;
@@ -176,8 +182,9 @@ static void until_it_sleeps(struct hd_node *node)
 }
 
 /*
- * A thread is woken, and sees that another has made a turn meanwhile: it leaves the node to that one, for a moment. The turn that it makes itself before
- * is none of a program that polls, or two of them would leave it to each other.
+ * A thread is woken, and sees that another has made a turn meanwhile: it leaves the node to that
+ * one, for a moment. The turn that it makes itself before is none of a program that polls, or two
+ * of them would leave it to each other.
  */
 static void who_leaves_it_to_another_does_not_poll(void **state)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A node that gets a lock, and what is said of a node that is dead, and of calls that are refused. */
+/*
+ * A node that gets a lock, and what is said of a node that is dead, and of calls that are refused.
+ */
 #include "base/log.h"
 #include "engine/core/core.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The nodes of this process, for fork and exit, and for a thread that has both ends of a connection in two of them: as it polls one and waits for what
- * the other is to do, nobody polls that one, and its thread finds out milliseconds later. So who polls in vain makes turns of those nodes too that it
- * was the last to poll. Nodes that another thread polls are left to that one: to take their lock would cost it the lock's favour.
+ * The nodes of this process, for fork and exit, and for a thread that has both ends of a connection
+ * in two of them: as it polls one and waits for what the other is to do, nobody polls that one, and
+ * its thread finds out milliseconds later. So who polls in vain makes turns of those nodes too that
+ * it was the last to poll. Nodes that another thread polls are left to that one: to take their lock
+ * would cost it the lock's favour.
  */
 #include "engine/core/core.h"
 
@@ -70,8 +72,9 @@ bool hd_nodes_are_several(void)
 }
 
 /*
- * A turn that counts as one of the program's, and so keeps the node's thread away, where it has moved something. A node with nothing to do goes to
- * sleep: its thread is woken like any other, and is not for us to rouse.
+ * A turn that counts as one of the program's, and so keeps the node's thread away, where it has
+ * moved something. A node with nothing to do goes to sleep: its thread is woken like any other,
+ * and is not for us to rouse.
  */
 static int node_help(struct hd_node *node)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A thread that has both ends of a connection, each in a node of its own, and polls one of them alone. */
+/*
+ * A thread that has both ends of a connection, each in a node of its own, and
+ * polls one of them alone.
+ */
 #include "engine/core/core.h"
 #include "engine/test/test_pair.h"
 
@@ -56,7 +59,10 @@ static void send_one(void)
 	hd_node_unlock(pair.a.node);
 }
 
-/* While only a is polled. How many turns b's program has made meanwhile: those of b's own thread are none of them. */
+/*
+ * While only a is polled. How many turns b's program has made meanwhile: those of b's own
+ * thread are none of them.
+ */
 static uint64_t turns_until_there(void)
 {
 	uint64_t before = hd_node_program_turns(pair.b.node), end = hd_now_ns() + PATIENCE;

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A program that polls in vain offers its processor, sched_yield(2): whoever is to send what it waits for may want that very one. Where two ends that
- * spin have one processor between them, each would else be put aside by the kernel's tick alone, milliseconds later.
+ * A program that polls in vain offers its processor, sched_yield(2): whoever is to send what it
+ * waits for may want that very one. Where two ends that spin have one processor between them, each
+ * would else be put aside by the kernel's tick alone, milliseconds later.
  *
- * Every thread has a habit: it offers when nothing has come for a while, in any node that it polls. An offer after which news was there makes the
- * while shorter, down to 2 us: the other end had been waiting for us. One that brought nothing makes it longer again, and so does one that nobody took,
- * up to a millisecond: a program that has its processor to itself pays nothing. One that took long went to a program that does not wait for
- * us, and has its share without being offered it: the next ones are left to the kernel for up to 8 ms.
+ * Every thread has a habit: it offers when nothing has come for a while, in any node that it polls.
+ * An offer after which news was there makes the while shorter, down to 2 us: the other end had been
+ * waiting for us. One that brought nothing makes it longer again, and so does one that nobody took,
+ * up to a millisecond: a program that has its processor to itself pays nothing. One that took long
+ * went to a program that does not wait for us, and has its share without being offered it: the next
+ * ones are left to the kernel for up to 8 ms.
  *
- * That is not learnt where there are more processes that we have links with than processors, nor while somebody is greeted: those spin as we do, and
- * where each leaves his offers to the kernel, because the others do, all of them spend slices on looks in vain.
+ * That is not learnt where there are more processes that we have links with than processors, nor
+ * while somebody is greeted: those spin as we do, and where each leaves his offers to the kernel,
+ * because the others do, all of them spend slices on looks in vain.
  */
 #include "base/busy_poll.h"
 #include "base/clock.h"
@@ -23,13 +27,15 @@
 #define LEAST_US 2u
 #define ALONE_US 1000u
 #define MOST_US 8000u
-#define MEETS_US 1000000u /* longer than a step of a greeting takes where a hundred want the processor */
-#define NOBODY_NS 1000u	  /* who comes back sooner was alone */
+/* longer than a step of a greeting takes where a hundred want the processor */
+#define MEETS_US 1000000u
+#define NOBODY_NS 1000u /* who comes back sooner was alone */
 
 static HD_THREAD_LOCAL struct habit {
 	uint64_t due;	   /* hd_ticks(): nothing has come, and it is to offer */
 	uint32_t after_us; /* so long after the last news; 0: a new thread */
-	bool taken; /* the last offer was, and nobody has looked since whether it has brought something */
+	/* the last offer was, and nobody has looked since whether it has brought something */
+	bool taken;
 	uint64_t help_due; /* hd_ticks(): nothing has come, and it is to see to its other nodes, */
 	uint32_t help_us;  /* so long after the last news, or the last time that it did */
 } habit;
@@ -61,7 +67,10 @@ static bool help_look(struct habit *h, struct hd_node *node, uint64_t now, bool 
 	return now >= h->help_due;
 }
 
-/* True: one of them had something to do, and what we wait for may come of it. In vain, the next time is later. */
+/*
+ * True: one of them had something to do, and what we wait for may come of it. In
+ * vain, the next time is later.
+ */
 static bool others_helped(struct habit *h, struct hd_node *node)
 {
 	bool helped = hd_nodes_help(node) > 0;
@@ -138,8 +147,8 @@ static void processor_offer(struct habit *h, uint64_t begin)
 	else if (took * 1000 > NOBODY_NS * us)
 		h->taken = true;
 	else
-		h->after_us =
-			stretched(h->after_us, 2, ALONE_US); /* or the kernel had it that we go on for once */
+		/* or the kernel had it that we go on for once */
+		h->after_us = stretched(h->after_us, 2, ALONE_US);
 	h->due = begin + took + h->after_us * us;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A program that polls in vain offers its processor, and learns what becomes of that. Times are compared with others of the same run. */
+/*
+ * A program that polls in vain offers its processor, and learns what becomes of that. Times are
+ * compared with others of the same run.
+ */
 #include "base/busy_poll.h"
 #include "cpu.h"
 #include "engine/test/test_pair.h"
@@ -18,7 +21,10 @@
 #define TRIES 12 /* the machine may be busy: what a few threads see is compared */
 #define WHILES 12
 
-/* What the kernel is asked is asked here; how long it takes until we have the processor again, and what happens meanwhile, is the test's. */
+/*
+ * What the kernel is asked is asked here; how long it takes until we have the processor again, and
+ * what happens meanwhile, is the test's.
+ */
 static struct {
 	bool ours;
 	unsigned count;
@@ -42,7 +48,10 @@ int sched_yield(void)
 
 static struct pair pair;
 
-/* How long one polls, after news or the last offer, until it is offered; all one's patience where it is not. */
+/*
+ * How long one polls, after news or the last offer, until it is offered; all one's
+ * patience where it is not.
+ */
 static uint64_t until_offered(void)
 {
 	uint64_t begin = hd_ticks(), end = begin + PATIENCE / 1000 * hd_ticks_per_us();
@@ -91,7 +100,10 @@ static void watch(struct whiles *w)
 		qsort(w->ticks[i], TRIES, sizeof(w->ticks[i][0]), by_ticks);
 }
 
-/* Others make a while longer, and a thread forget, when they come between: what is to be short is as short as the shortest, what is to be long as most. */
+/*
+ * Others make a while longer, and a thread forget, when they come between: what is to be short is
+ * as short as the shortest, what is to be long as most.
+ */
 static uint64_t least(const struct whiles *w, int i)
 {
 	return w->ticks[i][0];
@@ -166,12 +178,16 @@ static void who_is_answered_offers_at_once(void **state)
 	assert_true(usual(&w, 0) > 4 * least(&w, 11));
 }
 
-/* How long it takes until the fourth offer where all go to somebody who has the processor for longer than who waits for us needs it. */
+/*
+ * How long it takes until the fourth offer where all go to somebody who has the processor for
+ * longer than who waits for us needs it.
+ */
 static uint64_t until_fourth(uint64_t (*of)(const struct whiles *w, int i))
 {
 	struct whiles w = { .count = 4 };
 
-	offers.us = HD_ANSWER_US + 50; /* all of them within what we have of the processor at a time */
+	/* all of them within what we have of the processor at a time */
+	offers.us = HD_ANSWER_US + 50;
 	watch(&w);
 	return of(&w, 3);
 }
@@ -230,7 +246,7 @@ static void who_sends_to_itself_is_no_crowd(void **state)
 	hd_dest_put(self);
 }
 
-/* ---- two processes with one processor ---------------------------------------------------------------------------------------- */
+/* ---- two processes with one processor -------------------------------------------------------- */
 
 #define TRIPS 50   /* less than anybody else has of the processor at a time */
 #define ROUNDS 100 /* of which one is left alone by those */
@@ -276,7 +292,10 @@ static void trips(struct side *s, bool begins)
 	}
 }
 
-/* The processor time of a trip, of the round that took least: what others have of the processor, when they want it, is left to the kernel. */
+/*
+ * The processor time of a trip, of the round that took least: what others have of the processor,
+ * when they want it, is left to the kernel.
+ */
 static uint64_t least_trip(struct side *s, int who)
 {
 	uint64_t begin, took, least = UINT64_MAX;

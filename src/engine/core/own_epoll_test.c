@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A program that has an epoll_create1 of its own and its like, as librspreload has: the engine's sets are the kernel's all the same. */
+/*
+ * A program that has an epoll_create1 of its own and its like, as librspreload has: the engine's
+ * sets are the kernel's all the same.
+ */
 #include "engine/test/test_pair.h"
 
 #include <errno.h>
@@ -34,7 +37,10 @@ int epoll_wait(int set, struct epoll_event *events, int most, int ms)
 	return not_ours();
 }
 
-/* Both ends of each transport get what the other one has sent, by sockets, eventfds and sets that a thread sleeps on. */
+/*
+ * Both ends of each transport get what the other one has sent, by sockets, eventfds and sets
+ * that a thread sleeps on.
+ */
 static void test_sets_are_the_kernels(void **state)
 {
 	struct hd_wset *set;

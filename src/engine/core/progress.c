@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Progress: what is active is polled in every turn; descriptors and timers every now and then, or when the node wakes. Sleeping is
- * arming: after hd_sleep_arm whatever happens makes the node's epoll set readable.
+ * Progress: what is active is polled in every turn; descriptors and timers every now and then,
+ * or when the node wakes. Sleeping is arming: after hd_sleep_arm whatever happens makes the
+ * node's epoll set readable.
  */
 #include "base/clock.h"
 #include "base/epoll.h"
@@ -18,7 +19,7 @@
 #define HD_EVENTS 32 /* of one epoll_wait */
 #define SLOW_US 50   /* descriptors and timers of a busy node are looked at this often */
 
-/* ---- watches --------------------------------------------------------------------------------------------------------------------- */
+/* ---- watches --------------------------------------------------------------------------------- */
 
 static int watch_ctl(struct hd_node *node, int op, struct hd_watch *w)
 {
@@ -73,7 +74,7 @@ static int watches_run(struct hd_node *node)
 	return ran;
 }
 
-/* ---- timers ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
 void hd_timer_stop(struct hd_node *node, struct hd_timer *timer)
 {
@@ -123,7 +124,10 @@ int hd_timer_next_ms(struct hd_node *node)
 	return t->due <= now ? 0 : (int)((t->due - now) / HD_NS_PER_MS) + 1;
 }
 
-/* hd_timer_fd_set: the program is about to poll a descriptor of ours: let the next timer make it readable. */
+/*
+ * hd_timer_fd_set: the program is about to poll a descriptor of ours: let the
+ * next timer make it readable.
+ */
 void hd_timer_fd_set(struct hd_node *node)
 {
 	struct hd_timer *t = hd_core(node)->timers.first;
@@ -148,7 +152,7 @@ static void timer_fd_fired(struct hd_watch *watch, uint32_t events)
 		hd_core(node)->timer_fd_set = false;
 }
 
-/* ---- a turn ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- a turn ---------------------------------------------------------------------------------- */
 
 void hd_port_active(struct hd_port *port, bool on)
 {
@@ -221,12 +225,15 @@ static __attribute__((noinline)) int slow_run(struct hd_node *node)
 	n = watches_run(node);
 	n += timers_run(node);
 	if (hd_unlikely(set && !hd_core(node)->timer_fd_set && hd_core(node)->arms))
-		hd_timer_fd_set(
-			node); /* who sleeps may not have seen that it was readable, and waits for the next one */
+		/* who sleeps may not have seen that it was readable, and waits for the next one */
+		hd_timer_fd_set(node);
 	return n;
 }
 
-/* Every eighth turn. Peers see by the count that we poll; a relaxed store, for it is no more than a hint. */
+/*
+ * Every eighth turn. Peers see by the count that we poll; a relaxed store, for
+ * it is no more than a hint.
+ */
 static __attribute__((noinline)) int now_and_then(struct hd_node *node)
 {
 	uint64_t now;
@@ -285,13 +292,14 @@ int hd_node_poll(struct hd_node *node)
 	return hd_turn(node);
 }
 
-/* ---- sleeping ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 static void sleep_step(struct hd_node *node, uint32_t by)
 {
 	/*
-	 * release: a peer that sees the node awake again sees all that it did before. That a peer's message is seen by us, or our
-	 * sleep by the peer, is the business of the transport's arm().
+	 * release: a peer that sees the node awake again sees all that it did before.
+	 * That a peer's message is seen by us, or our sleep by the peer, is the business
+	 * of the transport's arm().
 	 */
 	atomic_store_explicit(&hd_core(node)->page->sleep_seq,
 			      atomic_load_explicit(&hd_core(node)->page->sleep_seq, memory_order_relaxed) +
@@ -311,9 +319,10 @@ static bool ports_arm(struct hd_node *node)
 }
 
 /*
- * Is there anything to be done before the node may sleep? A peer for which something is queued is no reason to stay awake while it
- * waits for room or credit: it has just been tried, so that what it lacks is what the ports have to look out for. They do so once
- * more, for it may not have lacked that when they were armed. So it is with a triggered operation that finds no room.
+ * Is there anything to be done before the node may sleep? A peer for which something is queued is
+ * no reason to stay awake while it waits for room or credit: it has just been tried, so that what
+ * it lacks is what the ports have to look out for. They do so once more, for it may not have lacked
+ * that when they were armed. So it is with a triggered operation that finds no room.
  */
 static bool anything_there(struct hd_node *node)
 {
@@ -327,8 +336,9 @@ static bool anything_there(struct hd_node *node)
 }
 
 /*
- * hd_sleep_arm: from now on whatever comes makes the epoll set readable, until as many hd_sleep_disarm. Returns 0, or a positive
- * number when something is there already (armed all the same).
+ * hd_sleep_arm: from now on whatever comes makes the epoll set readable, until as
+ * many hd_sleep_disarm. Returns 0, or a positive number when something is there
+ * already (armed all the same).
  */
 int hd_sleep_arm(struct hd_node *node)
 {
@@ -351,8 +361,9 @@ void hd_sleep_disarm(struct hd_node *node)
 }
 
 /*
- * The descriptor is drained while others sleep on it: those may not have noticed that it was readable, and a peer wakes but once
- * in a sleep. So begin a new one, and look at what was sent in the old one.
+ * The descriptor is drained while others sleep on it: those may not have noticed that it
+ * was readable, and a peer wakes but once in a sleep. So begin a new one, and look at what
+ * was sent in the old one.
  */
 static void stay_armed(struct hd_node *node)
 {
@@ -394,7 +405,10 @@ void hd_node_gathers(struct hd_node *node, int links)
 	hd_core(node)->gathering += (uint32_t)links;
 }
 
-/* hd_node_say: the program is about to be told what is over: it may be gone after that, but what it has sent must not. */
+/*
+ * hd_node_say: the program is about to be told what is over: it may be gone after that, but
+ * what it has sent must not.
+ */
 void hd_node_say(struct hd_node *node)
 {
 	for (int i = 0; i < hd_core(node)->active_count; i++)
@@ -402,7 +416,7 @@ void hd_node_say(struct hd_node *node)
 			hd_core(node)->active[i]->transport->say(hd_core(node)->active[i]);
 }
 
-/* ---- open, close, fork --------------------------------------------------------------------------------------------------------------- */
+/* ---- open, close, fork ----------------------------------------------------------------------- */
 
 static void phases_init(struct hd_node *node)
 {

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- automatic progress ------------------------------------------------------------------------------------------------------ */
+/* ---- automatic progress ---------------------------------------------------------------------- */
 
 static void pair_open_with(struct pair *p, const char *transport, const struct hd_node_attr *a,
 			   const struct hd_node_attr *b)
@@ -25,7 +25,7 @@ static void pair_open_with(struct pair *p, const char *transport, const struct h
 	side_names(&p->b, &p->a);
 }
 
-/* ---- sleepers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- sleepers -------------------------------------------------------------------------------- */
 
 static void *wait_once(void *arg)
 {
@@ -68,7 +68,10 @@ static bool comes_to_cq(struct hd_cq *cq, int count)
 	return !count;
 }
 
-/* One thread sleeps on its CQ; another sends, and calls nothing else: everything leaves, to the other node and to itself. */
+/*
+ * One thread sleeps on its CQ; another sends, and calls nothing else: everything leaves, to the
+ * other node and to itself.
+ */
 static void sends_leave_while_another_sleeps(void **state)
 {
 	struct pair p;
@@ -133,7 +136,10 @@ static void *take_one(void *arg)
 	return NULL;
 }
 
-/* As many threads sleep on one CQ as messages come: each gets one, also when all of them come at once. */
+/*
+ * As many threads sleep on one CQ as messages come: each gets one, also when
+ * all of them come at once.
+ */
 static void each_message_wakes_a_thread(void **state)
 {
 	struct worker w[THREADS];
@@ -158,7 +164,8 @@ static void each_message_wakes_a_thread(void **state)
 						 0);
 			hd_node_poll(p.a.node);
 			hd_node_unlock(p.a.node);
-			for (int n = 0; !round && n < 1000; n++) { /* the first time, somebody has to greet */
+			for (int n = 0; !round && n < 1000; n++) {
+				/* the first time, somebody has to greet */
 				hd_node_lock(p.a.node);
 				hd_node_poll(p.a.node);
 				hd_node_unlock(p.a.node);
@@ -174,7 +181,9 @@ static void each_message_wakes_a_thread(void **state)
 	}
 }
 
-/* A thread sleeps on the CQ, the program polls its descriptor: neither takes the other's wake away. */
+/*
+ * A thread sleeps on the CQ, the program polls its descriptor: neither takes the other's wake away.
+ */
 static void thread_and_descriptor_wake_both(void **state)
 {
 	char text[8] = "text";
@@ -263,7 +272,10 @@ static void a_signal_wakes_all_who_wait(void **state)
 	side_close(&p.b);
 }
 
-/* Signals that come while the waiter comes and goes: none is lost, and none makes the next sleep a short one for ever. */
+/*
+ * Signals that come while the waiter comes and goes: none is lost, and none makes the next
+ * sleep a short one for ever.
+ */
 static void *signal_often(void *arg)
 {
 	struct worker *w = arg;
@@ -305,7 +317,10 @@ static void signals_at_any_moment_do_no_harm(void **state)
 	side_close(&p.b);
 }
 
-/* What is queued waits for credit that the other end does not give: the waiter sleeps, and goes on when the credit comes. */
+/*
+ * What is queued waits for credit that the other end does not give: the waiter sleeps, and goes
+ * on when the credit comes.
+ */
 static void waiting_for_credit_is_sleeping(void **state)
 {
 	unsigned char out[4096] = { 0 };
@@ -396,7 +411,7 @@ static void waiting_for_own_credit_keeps_nobody_out(void **state)
 	unsetenv("HEDDLE_UNEXPECTED_PEER");
 }
 
-/* ---- counters ------------------------------------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 struct counted {
 	pthread_t thread;

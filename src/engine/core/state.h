@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What core keeps of a node. Each room keeps a structure of its own, which begins with that of the room below it:
+ * What core keeps of a node. Each room keeps a structure of its own, which begins with
+ * that of the room below it:
  *
- *	hd_core ⊂ hd_events ⊂ hd_names ⊂ hd_links ⊂ hd_regions ⊂ hd_rqs ⊂ hd_xfers ⊂ hd_qps ⊂ hd_eps ⊂ hd_conns ⊂ hd_node
+ *	hd_core ⊂ hd_events ⊂ hd_names ⊂ hd_links ⊂ hd_regions ⊂ hd_rqs ⊂ hd_xfers ⊂ hd_qps ⊂ hd_eps
+ *	⊂ hd_conns ⊂ hd_node
  *
- * so that a room sees of a node what lies below it, and the function of that name gives it for nothing. The whole is in node/node.h, at the
- * top. A member is written by the room that keeps it; others read it. Under the node's lock unless a member says otherwise.
+ * so that a room sees of a node what lies below it, and the function of that name gives it for
+ * nothing. The whole is in node/node.h, at the top. A member is written by the room that keeps it;
+ * others read it. Under the node's lock unless a member says otherwise.
  */
 #ifndef HD_ENGINE_STATE_H
 #define HD_ENGINE_STATE_H
@@ -44,8 +47,9 @@ struct hd_auto {
 	pthread_t thread;
 	bool runs;
 	_Atomic bool stop; /* set without the lock at exit */
-	unsigned asks;	   /* enum hd_thread_ask: what the next poll of the program has to do for it */
-	bool watches;	   /* sleeps at the epoll set while it stands back */
+	/* enum hd_thread_ask: what the next poll of the program has to do for it */
+	unsigned asks;
+	bool watches; /* sleeps at the epoll set while it stands back */
 	struct hd_watchdog watchdog;
 	bool away;	      /* stands back from the program's polling: `wake` brings it here */
 	bool parked;	      /* until hd_auto_back */
@@ -79,18 +83,24 @@ struct hd_core {
 	uint32_t turns;	     /* in those whose HD_EIGHTH is 0 now_and_then is called */
 	bool news;	     /* a turn has brought something since hd_offer_look */
 	uint64_t offer_look; /* hd_ticks(): when to call that again; 0: at once */
-	_Atomic uintptr_t
-		poller; /* the program's thread that made the last turns, hd_thread_self; relaxed, a hint: nodes.c */
-	uint64_t slow_due; /* hd_ticks(): look at epoll and timers then; 0: at once, hd_node_hurry */
+	/*
+	 * the program's thread that made the last turns, hd_thread_self; relaxed, a hint: nodes.c
+	 */
+	_Atomic uintptr_t poller;
+	/* hd_ticks(): look at epoll and timers then; 0: at once, hd_node_hurry */
+	uint64_t slow_due;
 	uint64_t slow_step;
 	const struct hd_turn_ops *turn_ops;
 	LIST_HEAD(, hd_publish) publishing;
 	TAILQ_HEAD(, hd_push) pushing;
-	unsigned work;		 /* 1 << enum hd_turn_work: what is due, or to be looked at once in a turn */
+	/* 1 << enum hd_turn_work: what is due, or to be looked at once in a turn */
+	unsigned work;
 	uint32_t awaiting_count; /* for how many hd_turn_ops.look is to look */
-	uint32_t gathering; /* links with something that would be lost with this process: hd_node_gathers */
+	/* links with something that would be lost with this process: hd_node_gathers */
+	uint32_t gathering;
 	bool closing;
-	int arms;		   /* reasons to be woken by peers; sleep_seq is odd while above 0 */
+	/* reasons to be woken by peers; sleep_seq is odd while above 0 */
+	int arms;
 	struct hd_node_page *page; /* what others see of it; mapped by name */
 	/* turns of progress made by the program: written with the lock, by plain stores */
 	_Atomic uint64_t program_turns;
@@ -101,9 +111,11 @@ struct hd_core {
 	struct hd_node_attr attr;
 	struct hd_port *ports[HD_MAX_PORTS];
 	int port_count;
-	uint32_t written; /* writes and atomic operations of peers that have been carried out, for watchdog.c */
+	/* writes and atomic operations of peers that have been carried out, for watchdog.c */
+	uint32_t written;
 	uint32_t storing; /* how many of them are coming in */
-	_Atomic int pins; /* event queues that are about to take the lock; the node is not freed before */
+	/* event queues that are about to take the lock; the node is not freed before */
+	_Atomic int pins;
 	/* what is put off, handed in, or timed */
 	TAILQ_HEAD(, hd_deferred) deferred;
 	_Atomic(struct hd_crosswork *)
@@ -115,12 +127,17 @@ struct hd_core {
 	struct hd_watch wake_watch;
 	struct hd_watch timer_watch; /* a timerfd, for programs that poll descriptors of ours */
 	bool timer_fd_set;
-	bool arming;		 /* ports are being armed: what they stir up now they look at themselves */
-	struct hd_watch **batch; /* of the epoll_wait being handled: so that a removed watch is not called */
+	/* ports are being armed: what they stir up now they look at themselves */
+	bool arming;
+	/* of the epoll_wait being handled: so that a removed watch is not called */
+	struct hd_watch **batch;
 	int batch_count;
 	struct hd_auto worker;
 	LIST_ENTRY(hd_core) all; /* of the process: with nodes_lock */
-	/* what has become of it, for the last lines of the log: counted off the usual way, by hd_count */
+	/*
+	 * what has become of it, for the last lines of the log: counted off
+	 * the usual way, by hd_count
+	 */
 	uint64_t counts[HD_COUNTS];
 	bool past_said;
 };
@@ -128,7 +145,10 @@ struct hd_core {
 /* hd_node_of: the node whose room has this member in its state. */
 #define hd_node_of(ptr, state, member) ((struct hd_node *)hd_container(ptr, state, member))
 
-/* hd_core: of this node. Of one that is const it is to be read alone, as what the others give is. hd_core_node: the node that it is the first of. */
+/*
+ * hd_core: of this node. Of one that is const it is to be read alone, as what the others give is.
+ * hd_core_node: the node that it is the first of.
+ */
 static inline struct hd_core *hd_core(const struct hd_node *node)
 {
 	return (struct hd_core *)node;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Automatic progress: one thread per node. While the program polls, the thread looks every few milliseconds whether it still does;
- * when it does not, the thread makes progress itself, and when nothing happens it sleeps, armed and untimed, until a peer wakes it
- * or the program polls again.
+ * Automatic progress: one thread per node. While the program polls, the thread looks every few
+ * milliseconds whether it still does; when it does not, the thread makes progress itself, and when
+ * nothing happens it sleeps, armed and untimed, until a peer wakes it or the program polls again.
  */
 #include "base/advice.h"
 #include "base/clock.h"
@@ -78,7 +78,9 @@ static bool await_call(struct hd_node *node, uint64_t end)
 	return called;
 }
 
-/* The same for WATCH_MS, at the epoll set, and serve whoever comes there while the program is away. */
+/*
+ * The same for WATCH_MS, at the epoll set, and serve whoever comes there while the program is away.
+ */
 static bool auto_watch(struct hd_node *node)
 {
 	struct pollfd p = { .fd = hd_core(node)->epoll_fd, .events = POLLIN };
@@ -107,8 +109,8 @@ static bool has_moved(struct hd_node *node, uint64_t *seen)
 }
 
 /*
- * The program polls, but has asked for notice, and may go to sleep at any time without another word: be armed for it, for WATCH_MS at most.
- * With the lock. True: it has gone.
+ * The program polls, but has asked for notice, and may go to sleep at any time without another
+ * word: be armed for it, for WATCH_MS at most. With the lock. True: it has gone.
  */
 static bool keep_vigil(struct hd_node *node, uint64_t *seen)
 {
@@ -129,8 +131,9 @@ static bool keep_vigil(struct hd_node *node, uint64_t *seen)
 }
 
 /*
- * Let the program have the lock while it polls, and for as long as a thread of its own sleeps for all of the node. To take it for a look
- * would cost the program the favour of the lock. False: it has gone without a word.
+ * Let the program have the lock while it polls, and for as long as a thread of its own sleeps for
+ * all of the node. To take it for a look would cost the program the favour of the lock. False: it
+ * has gone without a word.
  */
 static bool stand_back(struct hd_node *node, uint64_t *seen)
 {
@@ -170,7 +173,8 @@ static void *auto_run(void *arg)
 
 	hd_node_lock(node);
 	while (!hd_core(node)->worker.stop) {
-		if (hd_core(node)->worker.wanted) { /* what the program polls from here on is news again */
+		if (hd_core(node)->worker.wanted) {
+			/* what the program polls from here on is news again */
 			hd_core(node)->worker.wanted = false;
 			seen = hd_node_program_turns(node);
 			idle = 0;
@@ -198,8 +202,9 @@ static void *auto_run(void *arg)
 }
 
 /*
- * hd_thread_start: pthread_create(3), with all signals blocked: the program's are for its own threads. But for those that a thread
- * raises by what it does: blocked, they end the process, and programs that guard their memory handle them wherever it is written.
+ * hd_thread_start: pthread_create(3), with all signals blocked: the program's are for its own
+ * threads. But for those that a thread raises by what it does: blocked, they end the process, and
+ * programs that guard their memory handle them wherever it is written.
  */
 int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg)
 {
@@ -217,8 +222,8 @@ int hd_thread_start(pthread_t *thread, void *(*fn)(void *), void *arg)
 }
 
 /*
- * hd_auto_serve: the node is about to have memory that others may reach, and has promised that these need not wait for its program.
- * 0, or what hd_auto_start answers. With the lock.
+ * hd_auto_serve: the node is about to have memory that others may reach, and has promised that
+ * these need not wait for its program. 0, or what hd_auto_start answers. With the lock.
  */
 int hd_auto_serve(struct hd_node *node)
 {
@@ -236,7 +241,10 @@ void hd_auto_init(struct hd_node *node)
 	pthread_condattr_destroy(&attr);
 }
 
-/* hd_auto_notify: the program may sleep from now on, on a descriptor that only a turn of progress makes readable: take over at once. */
+/*
+ * hd_auto_notify: the program may sleep from now on, on a descriptor that only a turn of progress
+ * makes readable: take over at once.
+ */
 void hd_auto_notify(struct hd_node *node)
 {
 	hd_assert_locked(node);
@@ -299,8 +307,9 @@ static struct timespec soon(void)
 }
 
 /*
- * hd_auto_leave: the process exits, perhaps in a signal's handler that has interrupted a call here: no lock is waited for without an end,
- * and a thread that waits for the lock of such a call is left behind.
+ * hd_auto_leave: the process exits, perhaps in a signal's handler that has interrupted a
+ * call here: no lock is waited for without an end, and a thread that waits for the lock of
+ * such a call is left behind.
  */
 void hd_auto_leave(struct hd_node *node)
 {
@@ -320,8 +329,8 @@ void hd_auto_leave(struct hd_node *node)
 }
 
 /*
- * hd_auto_poll: a turn of the program's, of which the thread wants to know. One that sleeps armed is made to stand back, so that peers
- * need not wake us.
+ * hd_auto_poll: a turn of the program's, of which the thread wants to know. One that sleeps armed
+ * is made to stand back, so that peers need not wake us.
  */
 int hd_auto_poll(struct hd_node *node)
 {

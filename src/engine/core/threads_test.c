@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Threads: nodes that several use at once, and nodes that make progress by themselves. A thread does not assert: it counts what went
- * wrong in struct worker, and the test looks at that.
+ * Threads: nodes that several use at once, and nodes that make progress by themselves. A thread
+ * does not assert: it counts what went wrong in struct worker, and the test looks at that.
  */
 #include "engine/test/test_pair.h"
 #include "engine/test/test_worker.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- messages ------------------------------------------------------------------------------------------------------------ */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static int say(struct worker *w, size_t len)
 {
@@ -130,7 +130,7 @@ static void several_threads_share_nodes_that_have_their_own(void **state)
 	}
 }
 
-/* ---- automatic progress ------------------------------------------------------------------------------------------------------ */
+/* ---- automatic progress ---------------------------------------------------------------------- */
 
 static struct hd_cntr *count_receives(struct side *s)
 {
@@ -181,7 +181,9 @@ static bool comes_to(struct hd_cntr *c, uint64_t value, bool computing)
 	return hd_cntr_read(c) == value;
 }
 
-/* Neither program calls into its node after it has posted and sent; one sleeps, the other computes. */
+/*
+ * Neither program calls into its node after it has posted and sent; one sleeps, the other computes.
+ */
 static void messages_move_while_the_programs_do_not_care(void **state)
 {
 	const size_t len = LONGEST;

@@ -9,8 +9,9 @@
  *	look	  at words that others write, where somebody waits for them: hd_turn_ops.look
  *	work	  what comes up now and then, and must not run within a transport: enum hd_turn_work
  *
- * A phase costs one test where nobody wants it. Before a node sleeps it is armed, and then pushes and looks once more. Everything here is called with
- * the node's lock, may send, complete and post more of the same, and blocks nowhere. What a phase returns is how much has moved.
+ * A phase costs one test where nobody wants it. Before a node sleeps it is armed, and then pushes
+ * and looks once more. Everything here is called with the node's lock, may send, complete and post
+ * more of the same, and blocks nowhere. What a phase returns is how much has moved.
  */
 #ifndef HD_ENGINE_TURN_H
 #define HD_ENGINE_TURN_H
@@ -20,21 +21,28 @@
 
 struct hd_node;
 
-/* Something to be published, in hd_core.publishing. fn takes it out of the list; it is published once for all that has come up to then. */
+/*
+ * Something to be published, in hd_core.publishing. fn takes it out of the list; it is published
+ * once for all that has come up to then.
+ */
 struct hd_publish {
 	LIST_ENTRY(hd_publish) entry;
 	void (*fn)(struct hd_publish *publish);
 };
 
-/* Somebody for whom something is queued, in hd_core.pushing. fn takes itself out, and nobody else, when nothing is left. */
+/*
+ * Somebody for whom something is queued, in hd_core.pushing. fn takes itself out, and nobody
+ * else, when nothing is left.
+ */
 struct hd_push {
 	TAILQ_ENTRY(hd_push) entry;
 	int (*fn)(struct hd_push *push);
 };
 
 /*
- * Work, in its order within the phase: bits of hd_core.work, which is set where something is due, and cleared before it is done. What is due
- * keeps the node awake where HD_WORK_AWAKE has it; HD_WORK_FIRE is tried once more before it sleeps, as what is queued is.
+ * Work, in its order within the phase: bits of hd_core.work, which is set where something is due,
+ * and cleared before it is done. What is due keeps the node awake where HD_WORK_AWAKE has it;
+ * HD_WORK_FIRE is tried once more before it sleeps, as what is queued is.
  */
 enum hd_turn_work {
 	HD_WORK_REAP,	  /* links that are down */
@@ -48,12 +56,21 @@ enum hd_turn_work {
 
 /* One table for all nodes, which is put together at the top: node/turn.c. */
 struct hd_turn_ops {
-	/* look at all words that somebody waits for, or at some: while hd_core.awaiting_count is not 0. How many had news. */
+	/*
+	 * look at all words that somebody waits for, or at some: while hd_core.awaiting_count is
+	 * not 0. How many had news.
+	 */
 	int (*look)(struct hd_node *node, bool all);
-	/* the node is about to sleep: who writes such a word wakes it if that matters (hd_node_page.sleep_heeds) */
+	/*
+	 * the node is about to sleep: who writes such a word wakes it if that matters
+	 * (hd_node_page.sleep_heeds)
+	 */
 	void (*look_arm)(struct hd_node *node);
 	int (*work[HD_WORKS])(struct hd_node *node);
-	/* builds with assertions: the turn has moved something: assert that what the rooms keep agrees with itself; changes nothing */
+	/*
+	 * builds with assertions: the turn has moved something: assert that what the rooms keep
+	 * agrees with itself; changes nothing
+	 */
 	void (*check)(struct hd_node *node);
 	/* this is a child that fork(2) has just made, and the node dead in it; async-signal-safe */
 	void (*forked)(struct hd_node *node);

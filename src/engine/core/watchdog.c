@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Watching over a program that goes away without saying so. While the program polls, the node's thread stands back, and finds out
- * milliseconds later that it does so no more. For a program that polls until it has what it wanted, and then looks at its memory
- * until something is written there, each write would wait for so long. When that has been seen, the thread sleeps at the epoll set
- * meanwhile: a turn that brings the program something makes sockets show there, for it may be its last; some that bring nothing take
- * that back. This costs two system calls for each change, so it ends when it has been in vain some times.
+ * Watching over a program that goes away without saying so. While the program polls, the node's
+ * thread stands back, and finds out milliseconds later that it does so no more. For a program that
+ * polls until it has what it wanted, and then looks at its memory until something is written there,
+ * each write would wait for so long. When that has been seen, the thread sleeps at the epoll set
+ * meanwhile: a turn that brings the program something makes sockets show there, for it may be its
+ * last; some that bring nothing take that back. This costs two system calls for each change, so it
+ * ends when it has been in vain some times.
  *
- * The thread needs a processor where programs that poll keep all of them, and is woken behind one that has not had its share: up to a
- * tick, 4 ms, later. So such a turn lingers before it gives the program its news: what the program is about to look for in its memory
- * often comes a moment behind that, and then nobody has to be woken.
+ * The thread needs a processor where programs that poll keep all of them, and is woken behind one
+ * that has not had its share: up to a tick, 4 ms, later. So such a turn lingers before it gives the
+ * program its news: what the program is about to look for in its memory often comes a moment behind
+ * that, and then nobody has to be woken.
  */
 #include "base/clock.h"
 #include "engine/core/core.h"
@@ -58,14 +61,20 @@ static void linger(struct hd_node *node)
 	}
 }
 
-/* Lingering was in vain, or not what the program looked for: it is left for a while, each time for twice as long. */
+/*
+ * Lingering was in vain, or not what the program looked for: it is left for a while,
+ * each time for twice as long.
+ */
 static void leave_for_a_while(struct hd_watchdog *g)
 {
 	g->pause = g->next_pause;
 	g->next_pause = g->next_pause < PAUSE_MAX ? g->next_pause * 2 : PAUSE_MAX;
 }
 
-/* The program gets news. Is what it may look for next there as well, or does it come if we wait for a moment? */
+/*
+ * The program gets news. Is what it may look for next there as well, or does it come
+ * if we wait for a moment?
+ */
 static bool comes_along(struct hd_node *node)
 {
 	struct hd_watchdog *g = &hd_core(node)->worker.watchdog;
@@ -100,7 +109,10 @@ static void earn(struct hd_watchdog *g, unsigned credit)
 		g->credit = CREDIT_MAX;
 }
 
-/* hd_watchdog_begin: something had waited for the thread to find out that the program polls no more. */
+/*
+ * hd_watchdog_begin: something had waited for the thread to find out that
+ * the program polls no more.
+ */
 void hd_watchdog_begin(struct hd_node *node)
 {
 	struct hd_watchdog *g = &hd_core(node)->worker.watchdog;
@@ -135,7 +147,10 @@ void hd_watchdog_polled(struct hd_node *node, int moved)
 	g->written = hd_core(node)->written;
 }
 
-/* hd_watchdog_turn: a turn of the thread's. What is written then is nothing that comes along with news of the program's. */
+/*
+ * hd_watchdog_turn: a turn of the thread's. What is written then is nothing that comes along
+ * with news of the program's.
+ */
 int hd_watchdog_turn(struct hd_node *node)
 {
 	uintptr_t poller = atomic_load_explicit(&hd_core(node)->poller, memory_order_relaxed);
@@ -146,7 +161,10 @@ int hd_watchdog_turn(struct hd_node *node)
 	return n;
 }
 
-/* hd_watchdog_serve: the thread has been woken. It was worth it if the program is away, and somebody wanted something. */
+/*
+ * hd_watchdog_serve: the thread has been woken. It was worth it if the program is away, and
+ * somebody wanted something.
+ */
 void hd_watchdog_serve(struct hd_node *node)
 {
 	struct hd_watchdog *g = &hd_core(node)->worker.watchdog;

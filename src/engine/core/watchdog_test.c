@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A program that polls until it has its message, and then looks at its memory without a word: the node's thread learns of it. */
+/*
+ * A program that polls until it has its message, and then looks at its memory without a word: the
+ * node's thread learns of it.
+ */
 #include "engine/test/test_pair.h"
 
 #include "engine/core/core.h"
@@ -108,7 +111,10 @@ static void *polls_alone(void *arg)
 	return NULL;
 }
 
-/* A write, while the target's program is away. A's thread is another: one that had polled both would see to b meanwhile (nodes.c). */
+/*
+ * A write, while the target's program is away. A's thread is another: one that had polled both
+ * would see to b meanwhile (nodes.c).
+ */
 static void await_write(struct watched *w)
 {
 	pthread_t thread;
@@ -136,7 +142,10 @@ static unsigned credit(struct watched *w)
 	return n;
 }
 
-/* The program polls on after each message: watching over it is in vain, and ends. The lock keeps the thread out of it. */
+/*
+ * The program polls on after each message: watching over it is in vain, and ends. The lock
+ * keeps the thread out of it.
+ */
 static void polls_on(struct watched *w)
 {
 	struct hd_node *node = w->p.b.node;
@@ -178,7 +187,10 @@ static void until_asleep(struct watched *w)
 	}
 }
 
-/* One that leaves for longer: the thread sleeps armed, then is called back, and watches over it again. */
+/*
+ * One that leaves for longer: the thread sleeps armed, then is called back,
+ * and watches over it again.
+ */
 static void who_stays_away_is_served(void **state)
 {
 	struct watched w;
@@ -210,7 +222,10 @@ static void watch_begins(struct watched *w)
 	hd_core(node)->worker.watchdog.pause = 0;
 }
 
-/* What is written behind news comes with it: nobody is woken for it. The lock keeps the thread out of it. */
+/*
+ * What is written behind news comes with it: nobody is woken for it. The lock
+ * keeps the thread out of it.
+ */
 static void what_follows_news_comes_with_it(void **state)
 {
 	struct watched w;
@@ -236,7 +251,9 @@ static void what_follows_news_comes_with_it(void **state)
 	watched_close(&w);
 }
 
-/* Who waits in vain too often does so less, and who is left to look for something else still less. */
+/*
+ * Who waits in vain too often does so less, and who is left to look for something else still less.
+ */
 static void lingering_in_vain_pauses(void **state)
 {
 	struct watched w;
@@ -258,7 +275,10 @@ static void lingering_in_vain_pauses(void **state)
 	watched_close(&w);
 }
 
-/* A program that gets news in each of its turns, as who asks and is answered: a linger of 30 us for each sixteenth would be all it does. */
+/*
+ * A program that gets news in each of its turns, as who asks and is answered: a linger of 30 us for
+ * each sixteenth would be all it does.
+ */
 static void lingering_in_vain_becomes_rare(void **state)
 {
 	struct watched w;

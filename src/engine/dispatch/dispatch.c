@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What each kind of packet means: the one place of the engine that names all that may come from the other end, and who knows what to do then.
- * hd_deliver is the one function that transports call with a whole packet (transport.h), hd_deliver_begin and
- * hd_deliver_end for one in pieces. Nobody below
- * calls it again: what has come is decoded and charged here, once.
+ * What each kind of packet means: the one place of the engine that names all that may come from the
+ * other end, and who knows what to do then. hd_deliver is the one function that transports call
+ * with a whole packet (transport.h), hd_deliver_begin and hd_deliver_end for one in pieces. Nobody
+ * below calls it again: what has come is decoded and charged here, once.
  */
 #include "engine/cm/cm.h"
 #include "engine/core/core.h"
@@ -74,7 +74,7 @@ static int gone(struct hd_link *link, const struct hd_pkt *pkt, const void *payl
 	return 0;
 }
 
-/* ---- requests: what an endpoint is asked for ------------------------------------------------------------------------------ */
+/* ---- requests: what an endpoint is asked for ------------------------------------------------- */
 
 /* What is judged of a request's payload, read once: what begins that of a WRITE; all of an RTS. */
 union read_once {
@@ -131,14 +131,15 @@ static int dispatch_request(struct hd_link *link, const struct hd_pkt *pkt, cons
 	return qp ? hd_resp_request(&a) : hd_request_arrived(&a);
 }
 
-/* ---- all kinds ------------------------------------------------------------------------------------------------------------ */
+/* ---- all kinds ------------------------------------------------------------------------------- */
 
 typedef int (*deliver_fn)(struct hd_link *, const struct hd_pkt *, const void *, size_t);
 
 static const struct {
 	deliver_fn fn;
 	bool stranger; /* may come before the peer is known */
-	bool settles; /* may end what is under way: messages that have been acknowledged before are known to be */
+	/* may end what is under way: messages that have been acknowledged before are known to be */
+	bool settles;
 } handlers[HD_PKT_KINDS] = {
 	[HD_PKT_HELLO] = { hd_hello_deliver, true },
 	[HD_PKT_USE] = { hd_hello_deliver, true },
@@ -180,9 +181,12 @@ static int dispatch_other(struct hd_link *link, const struct hd_pkt *pkt, const 
 	return handlers[kind].fn(link, pkt, payload, len);
 }
 
-/* ---- messages, which most packets are ------------------------------------------------------------------------------------- */
+/* ---- messages, which most packets are -------------------------------------------------------- */
 
-/* An eager message, which has been charged, that no usual endpoint takes: of a queue pair that has begun anew since, or of none. */
+/*
+ * An eager message, which has been charged, that no usual endpoint takes: of a queue pair that has
+ * begun anew since, or of none.
+ */
 static __attribute__((noinline)) int message_elsewhere(struct hd_link *link, const struct hd_pkt *pkt,
 						       const struct iovec data)
 {
@@ -215,7 +219,7 @@ int hd_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *paylo
 	return hd_message_arrived(link, ep, pkt, payload, len);
 }
 
-/* ---- packets in pieces ---------------------------------------------------------------------------------------------------- */
+/* ---- packets in pieces ----------------------------------------------------------------------- */
 
 static void gathered_free(struct hd_link *link, struct hd_stream *s)
 {
@@ -239,7 +243,10 @@ static int gathered_void(struct hd_link *link, struct hd_stream *s)
 	return 0;
 }
 
-/* What has been gathered is delivered; a message (it is for a queue pair) was charged when it began to come. */
+/*
+ * What has been gathered is delivered; a message (it is for a queue pair) was
+ * charged when it began to come.
+ */
 static int gathered_end(struct hd_link *link, struct hd_stream *s)
 {
 	const struct iovec data = { s->whole.large ? s->whole.large : s->whole.bytes, s->len };

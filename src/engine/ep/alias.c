@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Endpoints with several authorization keys. Such a one has an alias for each: an endpoint of the engine with an index of its own, which
- * shares everything with the first one, its name included. So everything that knows endpoints knows aliases, and a message goes from an alias
- * to an alias.
+ * Endpoints with several authorization keys. Such a one has an alias for each: an endpoint of the
+ * engine with an index of its own, which shares everything with the first one, its name included.
+ * So everything that knows endpoints knows aliases, and a message goes from an alias to an alias.
  */
 #include "engine/ep/alias.h"
 #include "engine/link/link.h"

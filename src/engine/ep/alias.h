@@ -6,7 +6,10 @@
 
 #include "engine/ep/ep.h"
 
-/* hd_aliases_open: the further ones that `attr` asks for: 0, or negative, and those that there are go with the endpoint. hd_aliases_close: they close. */
+/*
+ * hd_aliases_open: the further ones that `attr` asks for: 0, or negative, and those that there are
+ * go with the endpoint. hd_aliases_close: they close.
+ */
 int hd_aliases_open(struct hd_ep *ep, const struct hd_ep_attr *attr);
 void hd_aliases_close(struct hd_ep *ep);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Endpoints: how they come, what they are bound to, and how they go away. Where they are called is in bound_port.c. */
+/*
+ * Endpoints: how they come, what they are bound to, and how they go away. Where they are
+ * called is in bound_port.c.
+ */
 #include "engine/ep/ep.h"
 #include "base/minus.h"
 #include "engine/ep/alias.h"
@@ -25,7 +28,7 @@ void hd_eps_init(struct hd_node *node, const struct hd_ep_class *classes, const 
 	hd_eps(node)->caster = caster;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* The CQs and counters have one user more, or one less. */
 static void bind_all(struct hd_ep *ep, int by)
@@ -178,7 +181,7 @@ int hd_ep_open(struct hd_node *node, const struct hd_ep_attr *attr, struct hd_ep
 	return 0;
 }
 
-/* ---- closing ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 /* Who sends something learns of the end in his own way. */
 static void ep_transfer_end(struct hd_transfer *t, enum hd_status status)
@@ -220,7 +223,10 @@ void hd_ep_ops_end(struct hd_ep *ep, struct hd_peer *peer, enum hd_status status
 			queued_end(hd_op_of(t), status);
 }
 
-/* A peer that is being greeted may have been answered that it is there; the next of its index would be taken for it. */
+/*
+ * A peer that is being greeted may have been answered that it is there; the next of its
+ * index would be taken for it.
+ */
 static void tell_gone(struct hd_ep *ep, struct hd_peer *peer)
 {
 	struct hd_pkt pkt = { .kind = HD_PKT_GONE, .src = ep->index, .gen = ep->gen };
@@ -261,8 +267,9 @@ static void detach(struct hd_ep *ep)
 }
 
 /*
- * Nothing is posted or under way, and its generation is another. Others are told so, but not that it has gone, for what they send to it before
- * they have heard may be meant for the new one; see qp/respq.c.
+ * Nothing is posted or under way, and its generation is another. Others are told so, but
+ * not that it has gone, for what they send to it before they have heard may be meant for
+ * the new one; see qp/respq.c.
  */
 void hd_ep_reset(struct hd_ep *ep)
 {
@@ -374,7 +381,9 @@ static bool any_waits_unseen(const struct hd_ep *ep)
 	return false;
 }
 
-/* A call ends by itself: in a link, or in vain. The turn after that pushes what has waited for it. */
+/*
+ * A call ends by itself: in a link, or in vain. The turn after that pushes what has waited for it.
+ */
 void hd_ep_send_off(struct hd_ep *ep)
 {
 	struct hd_node *node = ep->node;
@@ -437,7 +446,7 @@ bool hd_ep_is_named(const struct hd_ep *ep, const struct sockaddr *name)
 	return ep->bound_port && hd_bound_is_named(ep->bound_port, ep->slot, name);
 }
 
-/* ---- small things ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- small things ---------------------------------------------------------------------------- */
 
 uint32_t hd_ep_tx_left(const struct hd_ep *ep)
 {
@@ -488,7 +497,7 @@ struct hd_dest **hd_ep_to(struct hd_ep *ep)
 	return &ep->to;
 }
 
-/* ---- shared transmit queues ------------------------------------------------------------------------------------------- */
+/* ---- shared transmit queues ------------------------------------------------------------------ */
 
 int hd_txq_open(struct hd_node *node, uint32_t size, struct hd_txq **out)
 {

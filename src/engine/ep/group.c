@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Groups: an endpoint's membership in a multicast group. Its datagrams belong to no link and no peer, cost no credit, and are
- * dropped where nothing is posted for them, whatever kind of endpoint that is.
+ * Groups: an endpoint's membership in a multicast group. Its datagrams belong to no link
+ * and no peer, cost no credit, and are dropped where nothing is posted for them, whatever
+ * kind of endpoint that is.
  */
 #include "base/config.h"
 #include "base/sockaddr.h"
@@ -45,7 +46,10 @@ static bool is_multicast(const struct sockaddr *sa)
 	return sa->sa_family == AF_INET6 && IN6_IS_ADDR_MULTICAST(&in6->sin6_addr) && in6->sin6_port;
 }
 
-/* The addresses that the endpoint can be called at, of the group's family: their interfaces are those to use. */
+/*
+ * The addresses that the endpoint can be called at, of the group's family: their
+ * interfaces are those to use.
+ */
 static int interfaces(const struct hd_ep *ep, const struct hd_group_attr *attr, struct sockaddr_storage *out)
 {
 	int family = attr->addr->sa_family;
@@ -120,7 +124,7 @@ void hd_groups_forked(struct hd_node *node)
 		group->cast->caster->forked(group->cast);
 }
 
-/* ---- sending ------------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /* One datagram has all keys of its sender, so that a member with several of them hears it once. */
 static int further_keys(const struct hd_ep *ep, struct hd_cast_key *out)
@@ -204,7 +208,7 @@ int hd_group_send(struct hd_group *group, const struct hd_group_args *args)
 	return 0;
 }
 
-/* ---- arriving ------------------------------------------------------------------------------------------------------------ */
+/* ---- arriving -------------------------------------------------------------------------------- */
 
 static size_t keys_len(const struct hd_cast_head *head)
 {
@@ -238,7 +242,10 @@ static struct hd_cast_key key_at(const struct hd_arrived *what, uint32_t i)
 	return key;
 }
 
-/* The sender's number here, if his node is a peer and has said so; anybody may have written the datagram. */
+/*
+ * The sender's number here, if his node is a peer and has said so; anybody may
+ * have written the datagram.
+ */
 static uint32_t group_source_of(struct hd_node *node, const struct hd_cast_head *head,
 				const struct hd_cast_key *key)
 {
@@ -248,7 +255,10 @@ static uint32_t group_source_of(struct hd_node *node, const struct hd_cast_head 
 	return peer && hd_remote_key(peer, key->src) == key->key ? hd_pkt_source(peer, key->src) : 0;
 }
 
-/* How a member may take a datagram: as the endpoint that has one of its keys, into a posted receive. */
+/*
+ * How a member may take a datagram: as the endpoint that has one of its
+ * keys, into a posted receive.
+ */
 struct taking {
 	struct hd_ep *ep;
 	struct hd_recv *r; /* NULL: not at all */

@@ -109,7 +109,10 @@ static void all_members_hear(void **state)
 	close_here(&p);
 }
 
-/* What a send queue holds is posted at once, as programs do that measure; nobody takes anything meanwhile. */
+/*
+ * What a send queue holds is posted at once, as programs do that measure; nobody
+ * takes anything meanwhile.
+ */
 static void a_full_queue_of_sends_arrives(void **state)
 {
 	static unsigned char out[4096], in[BURST][4096];
@@ -262,7 +265,10 @@ static void no_group_is_refused(void **state)
 	close_here(&p);
 }
 
-/* A stranger's datagrams: too short, of another protocol, of kinds and flags that may not be, too long. */
+/*
+ * A stranger's datagrams: too short, of another protocol, of kinds and flags
+ * that may not be, too long.
+ */
 static void strangers_are_not_heard(void **state)
 {
 	struct hd_cast_head good = { .magic = HD_WIRE_MAGIC,
@@ -328,7 +334,7 @@ static void who_may_not_come_is_not_heard(void **state)
 	unsetenv("HEDDLE_ALLOW");
 }
 
-/* ---- authorization keys ------------------------------------------------------------------------------------------------- */
+/* ---- authorization keys ---------------------------------------------------------------------- */
 
 static void open_keyed(struct pair *p, const uint64_t *a, const uint64_t *b)
 {
@@ -337,7 +343,10 @@ static void open_keyed(struct pair *p, const uint64_t *a, const uint64_t *b)
 	side_keys(&p->b, b, (b[0] != 0) + (b[1] != 0), HD_EP_RDM);
 }
 
-/* A datagram is heard by whoever has one of its sender's keys, once, as the one that has the first of them. */
+/*
+ * A datagram is heard by whoever has one of its sender's keys, once, as the one
+ * that has the first of them.
+ */
 static void one_key_in_common_is_enough(void **state)
 {
 	static const struct {
@@ -417,7 +426,10 @@ static void receives_by_key_hear_groups(void **state)
 	close_here(&p);
 }
 
-/* The last of as many keys as there may be is as good as the first, and the longest datagram has room beside them. */
+/*
+ * The last of as many keys as there may be is as good as the first, and the longest
+ * datagram has room beside them.
+ */
 static void only_so_many_keys_join(void **state)
 {
 	struct sockaddr_in at = group_at(GROUP, free_port());
@@ -448,7 +460,10 @@ static void only_so_many_keys_join(void **state)
 	close_here(&p);
 }
 
-/* Receives in order: what comes from the group while a long message comes in waits for its turn, where there is memory for it. */
+/*
+ * Receives in order: what comes from the group while a long message comes in waits for its turn,
+ * where there is memory for it.
+ */
 static void it_waits_for_its_turn(void **state)
 {
 	static unsigned char big[1 << 20], in[1 << 20], out[1000], got[2][1000];

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Authorization keys: who hears whom, in messages, one-sided and atomic operations; endpoints with several keys; receives by key. */
+/*
+ * Authorization keys: who hears whom, in messages, one-sided and atomic operations; endpoints with
+ * several keys; receives by key.
+ */
 #include "engine/test/test_pair.h"
 #include "engine/test/test_wire.h"
 
@@ -235,7 +238,7 @@ static void announced_keys_do_not_change(void **state)
 	free(w);
 }
 
-/* ---- several keys -------------------------------------------------------------------------------------------------------- */
+/* ---- several keys ---------------------------------------------------------------------------- */
 
 struct two {
 	struct pair p;
@@ -412,7 +415,10 @@ static void regions_have_keys(void **state)
 	}
 }
 
-/* A region with a key is not shown to peers that would copy by themselves, and an endpoint without it is refused. */
+/*
+ * A region with a key is not shown to peers that would copy by themselves, and an
+ * endpoint without it is refused.
+ */
 static void a_region_with_a_key_at_an_endpoint_without(void **state)
 {
 	uint64_t counter = 0, value = 3, key = key_of("region");
@@ -433,7 +439,7 @@ static void a_region_with_a_key_at_an_endpoint_without(void **state)
 	}
 }
 
-/* ---- with other things ------------------------------------------------------------------------------------------------------ */
+/* ---- with other things ----------------------------------------------------------------------- */
 
 static void two_push(struct two *t, struct hd_ep *from, struct hd_dest *to, const void *buf, uint32_t flags)
 {
@@ -445,7 +451,10 @@ static void two_push(struct two *t, struct hd_ep *from, struct hd_dest *to, cons
 	pair_settle(&t->p, 20);
 }
 
-/* Nobody is told before there is a queue to tell; then of all, at the face that each came to; without the queue handles are nothing. */
+/*
+ * Nobody is told before there is a queue to tell; then of all, at the face that each came to;
+ * without the queue handles are nothing.
+ */
 static void early_messages_of_all_aliases_are_told(void **state)
 {
 	struct hd_ep_attr attr = { .type = HD_EP_RDM,
@@ -487,7 +496,10 @@ static void early_messages_of_all_aliases_are_told(void **state)
 	}
 }
 
-/* What a nameless endpoint sends comes from the face that has the key, of the one that it stands beside. */
+/*
+ * What a nameless endpoint sends comes from the face that has the key, of the
+ * one that it stands beside.
+ */
 static void a_nameless_one_sends_for_each_alias(void **state)
 {
 	struct hd_ep_attr attr = { .type = HD_EP_RDM, .policy = HD_EP_NAMELESS, .key_count = 2 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Channels: items that wait to be taken, and an eventfd that counts them. Both change together under the channel's lock, so that a
- * count can be taken back when its item goes: whoever wants an item polls the descriptor, and reads a count only when he has found one.
+ * Channels: items that wait to be taken, and an eventfd that counts them. Both change together
+ * under the channel's lock, so that a count can be taken back when its item goes: whoever wants an
+ * item polls the descriptor, and reads a count only when he has found one.
  */
 #include "base/clock.h"
 #include "base/lock.h"
@@ -23,7 +24,10 @@ struct hd_channel {
 	TAILQ_HEAD(, hd_channel_item) items; /* each once, however often it waits */
 	int fd;
 	struct hd_busy_poll busy_poll; /* under the node's lock, as what follows */
-	bool watched; /* the program does not sleep in hd_channel_wait, as far as we know: it polls the descriptor */
+	/*
+	 * the program does not sleep in hd_channel_wait, as far as we know: it polls the descriptor
+	 */
+	bool watched;
 };
 
 int hd_channel_open(struct hd_node *node, struct hd_channel **out)
@@ -132,7 +136,10 @@ uint32_t hd_channel_forget(struct hd_channel *ch, const uint32_t *taken,
 	return count;
 }
 
-/* A program that looks once more before it sleeps is not asked to: what comes wakes the thread from now on. */
+/*
+ * A program that looks once more before it sleeps is not asked to: what comes
+ * wakes the thread from now on.
+ */
 void hd_channel_armed(struct hd_channel *ch)
 {
 	hd_assert_locked(ch->node);
@@ -150,7 +157,7 @@ static bool anything(struct hd_channel *ch)
 	return there;
 }
 
-/* ---- sleeping ------------------------------------------------------------------------------------------------------------- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 static bool may_block(const struct hd_channel *ch)
 {
@@ -158,14 +165,18 @@ static bool may_block(const struct hd_channel *ch)
 }
 
 struct wait {
-	uint64_t due;	/* 0: no end */
-	uint64_t turns; /* of the node, as we left it the last time; somebody else polls when it has moved */
+	uint64_t due; /* 0: no end */
+	/* of the node, as we left it the last time; somebody else polls when it has moved */
+	uint64_t turns;
 	struct hd_busy_polling looking;
 	struct pollfd fds[2];
 	struct hd_block nap;
 };
 
-/* One look and, where there is nothing for long enough, one sleep. 0: look again; else as hd_channel_wait. */
+/*
+ * One look and, where there is nothing for long enough, one sleep. 0: look again;
+ * else as hd_channel_wait.
+ */
 static int wait_once(struct hd_channel *ch, struct wait *w)
 {
 	struct hd_node *node = ch->node;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Channels: a descriptor that is readable exactly while something waits, and CQs that tell of their completions by it. */
+/*
+ * Channels: a descriptor that is readable exactly while something waits, and CQs that tell of
+ * their completions by it.
+ */
 #include "asleep.h"
 #include "engine/test/test_told.h"
 
@@ -138,7 +141,10 @@ static void a_waiter_sleeps_until_a_completion(void **state)
 	}
 }
 
-/* The descriptor of a channel beside one that the engine knows nothing of; either ends the sleep, and time does. */
+/*
+ * The descriptor of a channel beside one that the engine knows nothing of; either ends
+ * the sleep, and time does.
+ */
 static void sleeps_on_descriptors(void **state)
 {
 	struct told *s = *state;
@@ -167,11 +173,14 @@ static void sleeps_on_descriptors(void **state)
 }
 
 /*
- * The address sanitizer ends the program when the stack of a cancelled thread is unwound, and the thread sanitizer sees no lock of a thread any more that has
- * been cancelled in poll(2).
+ * The address sanitizer ends the program when the stack of a cancelled thread is unwound, and the
+ * thread sanitizer sees no lock of a thread any more that has been cancelled in poll(2).
  */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-/* A thread that waits, which is cancelled: what it has changed of the node for its sleep is put back. */
+/*
+ * A thread that waits, which is cancelled: what it has changed of the node
+ * for its sleep is put back.
+ */
 static void *wait_for_ever(void *arg)
 {
 	struct told *s = arg;
@@ -429,7 +438,10 @@ static void overruns_are_told_once(void **state)
 	hd_node_unlock(s->node);
 }
 
-/* The program has asked for notice, and may poll the descriptor: the node's thread must be there, without anybody's help. */
+/*
+ * The program has asked for notice, and may poll the descriptor: the node's thread must be
+ * there, without anybody's help.
+ */
 static void the_thread_takes_over(void **state)
 {
 	struct told *s = *state;

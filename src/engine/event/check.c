@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What holds of a completion queue whenever nothing of it is being changed, in builds with assertions. */
+/*
+ * What holds of a completion queue whenever nothing of it is being changed,
+ * in builds with assertions.
+ */
 #include "engine/event/event.h"
 
 #ifndef NDEBUG

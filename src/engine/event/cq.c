@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Completion queues: a ring under the node's lock, and a list in memory for what it cannot take, so that nothing is ever lost. */
+/*
+ * Completion queues: a ring under the node's lock, and a list in memory for what it cannot take, so
+ * that nothing is ever lost.
+ */
 #include "base/aligned.h"
 #include "base/log.h"
 #include "engine/core/core.h"
@@ -22,7 +25,10 @@ static uint32_t ring_size(uint32_t wanted, bool overruns)
 	return n;
 }
 
-/* As many entries as were asked for, or all that the ring takes, or an error, which nobody should have to wait behind. */
+/*
+ * As many entries as were asked for, or all that the ring takes, or an error, which nobody
+ * should have to wait behind.
+ */
 static bool cq_ready(struct hd_waiters *w, uint64_t wanted)
 {
 	const struct hd_cq_ring *r = &hd_container(w, struct hd_cq, w)->r;
@@ -97,14 +103,17 @@ int hd_cq_close(struct hd_cq *cq)
 	return 0;
 }
 
-/* ---- the node's own ------------------------------------------------------------------------------------------------------- */
+/* ---- the node's own -------------------------------------------------------------------------- */
 
 void hd_events_init(struct hd_node *node)
 {
 	TAILQ_INIT(&hd_events(node)->due);
 }
 
-/* So that the data path tests no pointer. It is full: everything goes to hd_cq_overflow, which swallows it. */
+/*
+ * So that the data path tests no pointer. It is full: everything goes to
+ * hd_cq_overflow, which swallows it.
+ */
 int hd_events_open(struct hd_node *node)
 {
 	struct hd_events *events = hd_events(node);
@@ -127,7 +136,7 @@ void hd_events_close(struct hd_node *node)
 	hd_cq_close(hd_events(node)->no_cq);
 }
 
-/* ---- notice ------------------------------------------------------------------------------------------------------------ */
+/* ---- notice ---------------------------------------------------------------------------------- */
 
 static void notice(struct hd_cq *cq)
 {
@@ -170,7 +179,7 @@ static void pushed(struct hd_cq *cq, const struct hd_cqe *e)
 	hd_wake(&cq->w);
 }
 
-/* ---- what does not fit ------------------------------------------------------------------------------------------------------- */
+/* ---- what does not fit ----------------------------------------------------------------------- */
 
 /* The program was to see to it that the ring is never full. What is in it stays to be read. */
 static void overrun(struct hd_cq *cq)
@@ -238,7 +247,7 @@ void hd_cq_refill(struct hd_cq *cq)
 	hd_cq_check(cq);
 }
 
-/* ---- being told ------------------------------------------------------------------------------------------------------------ */
+/* ---- being told ------------------------------------------------------------------------------ */
 
 void hd_cq_moderate(struct hd_cq *cq, uint32_t count, uint32_t us)
 {
@@ -287,12 +296,15 @@ void hd_cq_notify_unread(struct hd_cq *cq, bool solicited)
 	hd_cq_notify(cq, solicited);
 	if (cq->notice == before) /* what came since has been looked at */
 		return;
-	/* that of which the last event told is the program's to find; it is the newest but for those that came since */
+	/*
+	 * that of which the last event told is the program's to find; it is the newest but
+	 * for those that came since
+	 */
 	for (; cq->channel && cq->notice != HD_NOTICE_NONE && i != cq->r.head && i != cq->told; i--)
 		pushed(cq, &cq->r.ring[(i - 1) & cq->r.mask]);
 }
 
-/* ---- size ---------------------------------------------------------------------------------------------------------------- */
+/* ---- size ------------------------------------------------------------------------------------ */
 
 uint32_t hd_cq_room(const struct hd_cq *cq)
 {
@@ -388,7 +400,8 @@ uint32_t hd_cq_mark(const struct hd_cq *cq, uint32_t ep)
 {
 	const struct hd_cq_ring *r = &cq->r;
 	const struct hd_overflow *o;
-	uint32_t mark = r->head, at = r->tail; /* what waits beside the ring gets the places behind it */
+	/* what waits beside the ring gets the places behind it */
+	uint32_t mark = r->head, at = r->tail;
 
 	for (uint32_t i = r->head; i != r->tail; i++)
 		if (r->ring[i & r->mask].ep == ep)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Completions, counters, event queues, channels, wait sets, triggers: what a program learns, and how it sleeps until there is something. The rooms
- * above write completions and count; fronts read, wait and set triggers by engine/api/completion.h.
+ * Completions, counters, event queues, channels, wait sets, triggers: what a program learns, and
+ * how it sleeps until there is something. The rooms above write completions and count; fronts read,
+ * wait and set triggers by engine/api/completion.h.
  *
- * With the node's lock, and nothing blocks, but for what waits (waiters.h) and event queues, which have a lock of their own, the innermost. Upcalls:
- * hd_overflow.read, a completion that waited beside its ring has been read, or goes with its queue; it may give credit back, not touch the queue.
- * What a front has given (hd_cq.tells, hd_cq.on_overrun, hd_evq.tell) is called with the lock and calls nothing of the engine.
+ * With the node's lock, and nothing blocks, but for what waits (waiters.h) and event queues, which
+ * have a lock of their own, the innermost. Upcalls: hd_overflow.read, a completion that waited
+ * beside its ring has been read, or goes with its queue; it may give credit back, not touch the
+ * queue. What a front has given (hd_cq.tells, hd_cq.on_overrun, hd_evq.tell) is called with the
+ * lock and calls nothing of the engine.
  */
 #ifndef HD_ENGINE_EVENT_H
 #define HD_ENGINE_EVENT_H
@@ -18,8 +21,8 @@
 
 struct hd_overflow {
 	STAILQ_ENTRY(hd_overflow) entry;
-	void (*read)(struct hd_overflow *
-			     o); /* somebody waits until it has been read, or its CQ is closed; may be NULL */
+	/* somebody waits until it has been read, or its CQ is closed; may be NULL */
+	void (*read)(struct hd_overflow *o);
 	union {
 		struct hd_peer *peer;	/* owed.c: whose credit it holds, */
 		struct hd_share *share; /* or, when that is gone, in which it is counted */
@@ -47,7 +50,8 @@ struct hd_cq {
 	void *arg;
 	bool (*tells)(void *arg, const struct hd_cqe *e);
 	uint32_t mark; /* hd_cq_wait_told: where the ring ended */
-	bool too_few; /* the same: somebody is to be told as soon as there are enough, quiet ones among them */
+	/* the same: somebody is to be told as soon as there are enough, quiet ones among them */
+	bool too_few;
 	struct hd_channel *channel; /* hd_cq_notify */
 	struct hd_channel_item *item;
 	enum hd_cq_notice {
@@ -63,7 +67,8 @@ struct hd_cq {
 };
 
 struct hd_cntr {
-	_Atomic uint64_t value; /* relaxed: a program that reads it without the lock orders nothing by it */
+	/* relaxed: a program that reads it without the lock orders nothing by it */
+	_Atomic uint64_t value;
 	_Atomic uint64_t errors;
 	bool armed;
 	bool is_due;	   /* in hd_events.due */
@@ -71,9 +76,12 @@ struct hd_cntr {
 	struct hd_node *node;
 	int users;
 	struct hd_waiters w;
-	uint64_t own, own_errors; /* the program's share of both values, which is nothing that has happened */
-	uint64_t seen, seen_errors;			 /* values that the program knows; hd_cntr_arm */
-	TAILQ_HEAD(hd_triggers, hd_trigger) triggers[2]; /* [with_errors]; by threshold, then by age */
+	/* the program's share of both values, which is nothing that has happened */
+	uint64_t own, own_errors;
+	/* values that the program knows; hd_cntr_arm */
+	uint64_t seen, seen_errors;
+	/* [with_errors]; by threshold, then by age */
+	TAILQ_HEAD(hd_triggers, hd_trigger) triggers[2];
 	TAILQ_ENTRY(hd_cntr) due_entry;
 };
 
@@ -83,15 +91,19 @@ static inline void hd_cntr_used(struct hd_cntr *cntr, int by)
 	cntr->users += by;
 }
 
-/* hd_cq_forked: the node is dead in this child: nothing is written to the ring any more, as if it were full. Async-signal-safe. */
+/*
+ * hd_cq_forked: the node is dead in this child: nothing is written to the ring any more, as if it
+ * were full. Async-signal-safe.
+ */
 static inline void hd_cq_forked(struct hd_cq *cq)
 {
 	cq->r.overflowed = true;
 }
 
 /*
- * hd_events_init: of a new node. hd_events_open: what stands for the queue of those who have none: 0 or a negative errno; hd_events_close: it is
- * there no longer. hd_events_answered: by how many there are more connections, or fewer, that wait for their callers.
+ * hd_events_init: of a new node. hd_events_open: what stands for the queue of those who have none:
+ * 0 or a negative errno; hd_events_close: it is there no longer. hd_events_answered: by how many
+ * there are more connections, or fewer, that wait for their callers.
  */
 void hd_events_init(struct hd_node *node);
 int hd_events_open(struct hd_node *node);
@@ -116,7 +128,10 @@ static inline bool hd_cq_full(const struct hd_cq *cq)
 	return cq->r.overflowed && !cq->overrun;
 }
 
-/* hd_cq_slot: where to write the next completion, or NULL when it must go through hd_cq_post. hd_cq_push publishes it, which is e. */
+/*
+ * hd_cq_slot: where to write the next completion, or NULL when it must go through hd_cq_post.
+ * hd_cq_push publishes it, which is e.
+ */
 static inline struct hd_cqe *hd_cq_slot(struct hd_cq *cq)
 {
 	struct hd_cq_ring *r = &cq->r;
@@ -143,10 +158,16 @@ static inline void hd_cq_check(const struct hd_cq *cq)
 void hd_cq_check(const struct hd_cq *cq);
 #endif
 
-/* channel.c: the program has asked for notice through this channel, and may go to sleep on the descriptor. With the lock. */
+/*
+ * channel.c: the program has asked for notice through this channel, and may go to sleep on the
+ * descriptor. With the lock.
+ */
 void hd_channel_armed(struct hd_channel *channel);
 
-/* For notifiers. Who has set the `stop` of hd_channel_wait wakes the waiter by hd_channel_nudge, which makes the descriptor readable until hd_channel_nudge_back. */
+/*
+ * For notifiers. Who has set the `stop` of hd_channel_wait wakes the waiter by hd_channel_nudge,
+ * which makes the descriptor readable until hd_channel_nudge_back.
+ */
 void hd_channel_nudge(struct hd_channel *channel);
 void hd_channel_nudge_back(struct hd_channel *channel);
 

@@ -25,7 +25,7 @@ struct hd_evq_entry {
 static LIST_HEAD(, hd_evq) evqs = LIST_HEAD_INITIALIZER(evqs);
 HD_LOCK_DEFINE(evqs_lock);
 
-/* ---- life -------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int fds_open(struct hd_evq *evq)
 {
@@ -54,8 +54,9 @@ static void replace(int fresh, int fd)
 }
 
 /*
- * The descriptors are those of the parent, who would miss what is read here and wake for what is written: the child has its own, under
- * the same numbers, which the program may know. All locks were held at the fork, so lists and queues are whole.
+ * The descriptors are those of the parent, who would miss what is read here and wake for what is
+ * written: the child has its own, under the same numbers, which the program may know. All locks
+ * were held at the fork, so lists and queues are whole.
  */
 static void evq_fork_child(void)
 {
@@ -174,7 +175,7 @@ int hd_evq_event_fd(struct hd_evq *evq)
 	return evq->wake_fd;
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 bool hd_evq_has(struct hd_evq *evq)
 {
@@ -200,8 +201,9 @@ static struct hd_evq_entry *entry_make(const struct hd_event *event)
 }
 
 /*
- * Append the entry, or free it, which overruns the evq, unless it is one whose readers know of no such thing: those would find its
- * descriptor readable, and nothing to be read, for ever. NULL: there was no memory for it. Caller holds the lock.
+ * Append the entry, or free it, which overruns the evq, unless it is one whose readers know of no
+ * such thing: those would find its descriptor readable, and nothing to be read, for ever. NULL:
+ * there was no memory for it. Caller holds the lock.
  */
 static int evq_append(struct hd_evq *evq, struct hd_evq_entry *e)
 {
@@ -308,7 +310,10 @@ void hd_evq_move(struct hd_evq *from, struct hd_evq *to, const void *owner)
 	hd_lock_give(&to->lock);
 }
 
-/* hd_evq_drop: the request is void before its event was read: true; false when the front knows of it already. */
+/*
+ * hd_evq_drop: the request is void before its event was read: true; false when the
+ * front knows of it already.
+ */
 bool hd_evq_drop(struct hd_evq *evq, struct hd_evq_entry **unread)
 {
 	struct hd_evq_entry *e;
@@ -322,14 +327,17 @@ bool hd_evq_drop(struct hd_evq *evq, struct hd_evq_entry **unread)
 	return e != NULL;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static bool is_request(const struct hd_evq_entry *e)
 {
 	return e && e->event.code == HD_EV_REQUEST && !e->event.err;
 }
 
-/* A connection with the node that this request comes from, or the request itself. Caller holds the lock. */
+/*
+ * A connection with the node that this request comes from, or the request
+ * itself. Caller holds the lock.
+ */
 static struct hd_evq_entry *earlier(struct hd_evq_entry *request)
 {
 	struct hd_evq_entry *e;
@@ -352,7 +360,10 @@ static struct hd_evq_entry *oldest(const struct hd_evq *evq, bool error)
 	return !error && is_request(e) ? earlier(e) : e;
 }
 
-/* Is a request next? What its caller has said before, elsewhere, has come then, and has to be looked at. */
+/*
+ * Is a request next? What its caller has said before, elsewhere, has come then,
+ * and has to be looked at.
+ */
 static bool begins_with_request(struct hd_evq *evq)
 {
 	bool yes;
@@ -363,7 +374,9 @@ static bool begins_with_request(struct hd_evq *evq)
 	return yes;
 }
 
-/* Take the event away; the data of an error entry stays until the next read. Caller holds the lock. */
+/*
+ * Take the event away; the data of an error entry stays until the next read. Caller holds the lock.
+ */
 static void consume(struct hd_evq *evq, struct hd_evq_entry *e)
 {
 	remove_entry(evq, e);
@@ -409,7 +422,7 @@ ssize_t hd_evq_read(struct hd_evq *evq, unsigned how, hd_event_fn take, void *ar
 	return rc;
 }
 
-/* ---- what holds of it ---------------------------------------------------------------------------------------------------- */
+/* ---- what holds of it ------------------------------------------------------------------------ */
 
 #ifndef NDEBUG
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Event queues and the nodes that hang on them: progress there, and sleeping until something happens in any. */
+/*
+ * Event queues and the nodes that hang on them: progress there, and sleeping until
+ * something happens in any.
+ */
 #include "base/clock.h"
 #include "base/epoll.h"
 #include "engine/core/core.h"
@@ -12,7 +15,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* ---- hooks ------------------------------------------------------------------------------------------------------------- */
+/* ---- hooks ----------------------------------------------------------------------------------- */
 
 static struct hd_evq_hook *hook_of(struct hd_evq *evq, const struct hd_node *node)
 {
@@ -25,8 +28,8 @@ static struct hd_evq_hook *hook_of(struct hd_evq *evq, const struct hd_node *nod
 }
 
 /*
- * hd_evq_attach: an object of this node is bound to the evq: reading it makes progress in the node from now on. hd_evq_detach: it is
- * bound no more. Caller holds the node's lock.
+ * hd_evq_attach: an object of this node is bound to the evq: reading it makes progress in the node
+ * from now on. hd_evq_detach: it is bound no more. Caller holds the node's lock.
  */
 int hd_evq_attach(struct hd_evq *evq, struct hd_node *node)
 {
@@ -122,8 +125,8 @@ static uint32_t changes(struct hd_evq *evq)
 }
 
 /*
- * Call fn for every node, with its lock held; a node may be met twice when hooks come and go meanwhile. Returns whether any fn said
- * that there was something.
+ * Call fn for every node, with its lock held; a node may be met twice when hooks come and go
+ * meanwhile. Returns whether any fn said that there was something.
  */
 static bool each_node(struct hd_evq *evq, bool (*fn)(struct hd_evq *evq, struct hd_node *node))
 {
@@ -144,7 +147,7 @@ static bool each_node(struct hd_evq *evq, bool (*fn)(struct hd_evq *evq, struct 
 	return any;
 }
 
-/* ---- progress and sleep -------------------------------------------------------------------------------------------------- */
+/* ---- progress and sleep ---------------------------------------------------------------------- */
 
 static bool evq_nodes_turn(struct hd_evq *evq, struct hd_node *node)
 {
@@ -156,7 +159,10 @@ void hd_evq_turn(struct hd_evq *evq)
 	each_node(evq, evq_nodes_turn);
 }
 
-/* Descriptors and timers of a node are looked at in every eighth turn only; somebody who is about to sleep looks at all. */
+/*
+ * Descriptors and timers of a node are looked at in every eighth turn only; somebody who is
+ * about to sleep looks at all.
+ */
 static bool evq_nodes_look(struct hd_evq *evq, struct hd_node *node)
 {
 	int moved = 0;
@@ -177,7 +183,10 @@ void hd_evq_look_answered(struct hd_evq *evq)
 	each_node(evq, look_answered);
 }
 
-/* Be woken by this node, or no longer, as it is wanted now; true: there is something to be done first. */
+/*
+ * Be woken by this node, or no longer, as it is wanted now; true: there is
+ * something to be done first.
+ */
 static bool evq_nodes_settle(struct hd_evq *evq, struct hd_node *node)
 {
 	struct hd_evq_hook *h;
@@ -240,7 +249,10 @@ static int left_ms(uint64_t end)
 	return now >= end ? 0 : (int)((end - now + HD_NS_PER_MS - 1) / HD_NS_PER_MS);
 }
 
-/* Until there is something: 0, -EAGAIN: it is time, -EINTR. end: 0 for never. on: how it sleeps, but for how long. */
+/*
+ * Until there is something: 0, -EAGAIN: it is time, -EINTR. end: 0 for never. on: how it
+ * sleeps, but for how long.
+ */
 static int wait_until(struct hd_evq *evq, uint64_t end, struct hd_poll *on)
 {
 	int rc = 0;

@@ -70,7 +70,8 @@ static void events_keep_their_order(void **state)
 		post(evq, i, 0, i & 1 ? "odd" : NULL);
 	assert_true(readable(evq, 0));
 	for (uint64_t i = 0; i < 100; i++) {
-		assert_int_equal(hd_evq_read(evq, 0, refuse, &g), -ENOSPC); /* what is refused stays */
+		/* what is refused stays */
+		assert_int_equal(hd_evq_read(evq, 0, refuse, &g), -ENOSPC);
 		assert_int_equal(hd_evq_read(evq, HD_EVQ_PEEK, take, &g), 7);
 		assert_int_equal(hd_evq_read(evq, 0, take, &g), 7);
 		assert_int_equal(g.event.word, i);
@@ -194,7 +195,7 @@ static void owners_are_forgotten(void **state)
 	assert_int_equal(hd_evq_close(evq), 0);
 }
 
-/* ---- sleeping ---------------------------------------------------------------------------------------------------------- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 static void *post_later(void *arg)
 {
@@ -225,7 +226,10 @@ static void sleepers_are_woken(void **state)
 	assert_int_equal(hd_evq_close(evq), 0);
 }
 
-/* A node of the queue is woken by its peer over shared memory, and progress is made by whoever reads. */
+/*
+ * A node of the queue is woken by its peer over shared memory, and progress
+ * is made by whoever reads.
+ */
 struct caller {
 	struct hd_node *node;
 	struct hd_ep *ep;
@@ -252,7 +256,10 @@ static void on_signal(int sig)
 {
 }
 
-/* As a read(2) in its place would be: interrupted, unless the handler is to restart calls; or as poll(2), by any handler. */
+/*
+ * As a read(2) in its place would be: interrupted, unless the handler is to restart calls; or as
+ * poll(2), by any handler.
+ */
 static void signals_interrupt(void **state)
 {
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, old;
@@ -270,7 +277,8 @@ static void signals_interrupt(void **state)
 	assert_int_equal(hd_evq_close(evq), 0);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* which ends the program when the stack of a cancelled thread is unwound */
+/* which ends the program when the stack of a cancelled thread is unwound */
+#ifndef __SANITIZE_ADDRESS__
 static void *wait_for_ever(void *evq)
 {
 	hd_evq_wait(evq, -1, false);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Who is told of completions where the front says of which, deferred work, and event queues that keep nothing. */
+/*
+ * Who is told of completions where the front says of which, deferred work, and event
+ * queues that keep nothing.
+ */
 #include "asleep.h"
 #include "base/clock.h"
 #include "engine/test/test_told.h"
@@ -58,7 +61,7 @@ static void drain(struct told *s)
 	hd_node_unlock(s->node);
 }
 
-/* ---- waiting -------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void what_is_there_is_not_waited_for(void **state)
 {
@@ -122,7 +125,7 @@ static void a_threshold_counts_all(void **state)
 			2); /* one of them may be quiet */
 }
 
-/* ---- channels --------------------------------------------------------------------------------------------------------------- */
+/* ---- channels -------------------------------------------------------------------------------- */
 
 static bool takes(struct told *s)
 {
@@ -211,7 +214,10 @@ static void what_came_between_is_told_of(void **state)
 	assert_false(takes(s));
 }
 
-/* Completions that go unread with their endpoint change nothing about which of the others have been told of. */
+/*
+ * Completions that go unread with their endpoint change nothing about which of the
+ * others have been told of.
+ */
 static void what_is_dropped_is_forgotten(void **state)
 {
 	struct told *s = *state;
@@ -262,7 +268,7 @@ static void waiting_for_a_channel_ends(void **state)
 	assert_true(takes(s));
 }
 
-/* ---- deferred work ------------------------------------------------------------------------------------------------------------- */
+/* ---- deferred work --------------------------------------------------------------------------- */
 
 struct deferreds {
 	struct hd_deferred a, b;
@@ -309,7 +315,7 @@ static void deferred_work_has_its_turn(void **state)
 	hd_node_unlock(s->node);
 }
 
-/* ---- cross-thread work ------------------------------------------------------------------------------------------------------------ */
+/* ---- cross-thread work ----------------------------------------------------------------------- */
 
 struct crossworks {
 	struct hd_crosswork a, b;
@@ -370,7 +376,7 @@ static void cross_thread_work_is_done_before_a_node_closes(void **state)
 	assert_string_equal(e.order, "a");
 }
 
-/* ---- event queues that keep nothing ------------------------------------------------------------------------------------------------- */
+/* ---- event queues that keep nothing ---------------------------------------------------------- */
 
 static void told(void *arg, const struct hd_event *event)
 {

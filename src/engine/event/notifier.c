@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A notifier waits at a channel in the place of the program, and calls a function of it when there is something to take. It holds no lock
- * of ours then, so that function may do whatever the program may, close the notifier too.
+ * A notifier waits at a channel in the place of the program, and calls a function of it when there
+ * is something to take. It holds no lock of ours then, so that function may do whatever the program
+ * may, close the notifier too.
  *
- * It is made to leave by one count more in the channel's descriptor than items wait; who finds it asleep adds it, and the notifier takes it
- * back before it does anything else. Nobody else who waits at the channel needs to know.
+ * It is made to leave by one count more in the channel's descriptor than items wait; who finds it
+ * asleep adds it, and the notifier takes it back before it does anything else. Nobody else who
+ * waits at the channel needs to know.
  */
 #include "base/lock.h"
 #include "engine/core/core.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Heralds: they call for what waits in their channel, and leave when they are told to, wherever they are. */
+/*
+ * Heralds: they call for what waits in their channel, and leave when they are
+ * told to, wherever they are.
+ */
 #include "asleep.h"
 #include "engine/core/core.h"
 #include "engine/event/event.h"
@@ -171,7 +174,10 @@ static void *look_at_mask(void *arg)
 	return NULL;
 }
 
-/* A write barrier is a handler of SIGSEGV, and what the engine copies into guarded memory meets it in threads of ours. */
+/*
+ * A write barrier is a handler of SIGSEGV, and what the engine copies into guarded memory
+ * meets it in threads of ours.
+ */
 static void threads_leave_faults_to_their_handlers(void **state)
 {
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS };

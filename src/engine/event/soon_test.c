@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What comes soon is looked for the next time, before anybody sleeps: on a CQ, a channel and a wait set. */
+/*
+ * What comes soon is looked for the next time, before anybody sleeps: on a CQ,
+ * a channel and a wait set.
+ */
 #include "engine/test/test_told.h"
 
 #include "base/clock.h"
@@ -30,7 +33,8 @@ struct scene {
 	struct told t;
 	struct hd_wset *set;
 	pthread_t thread;
-	_Atomic uint32_t asked; /* completions that the thread is to write; UINT32_MAX: it is to end */
+	/* completions that the thread is to write; UINT32_MAX: it is to end */
+	_Atomic uint32_t asked;
 };
 
 /* One completion for each that is asked for, a moment later. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Triggers: what a front wants done when a counter reaches a threshold. They are fired at the top of progress, never in the call that
- * counts: that may be deep inside a transport. A counter that has reached one is put on the node's list of those that are due.
+ * Triggers: what a front wants done when a counter reaches a threshold. They are fired at the top
+ * of progress, never in the call that counts: that may be deep inside a transport. A counter that
+ * has reached one is put on the node's list of those that are due.
  */
 #include "engine/event/event.h"
 #include "engine/event/waiters.h"
@@ -106,8 +107,9 @@ static bool event_trigger_fire(struct hd_cntr *c, bool with_errors, int *fired)
 }
 
 /*
- * hd_triggers_run: fire what is due; returns how many were fired. Those that find no room stay due, and are tried again in the next
- * turn. A trigger that makes others due does not fire them by itself: it is called from here.
+ * hd_triggers_run: fire what is due; returns how many were fired. Those that find no room stay due,
+ * and are tried again in the next turn. A trigger that makes others due does not fire them by
+ * itself: it is called from here.
  */
 int hd_triggers_run(struct hd_node *node)
 {

@@ -142,7 +142,10 @@ static void waits_for_room_in_order(void **state)
 	assert_int_equal(hd_cntr_close(other), 0);
 }
 
-/* A chain of counters, each counted by the trigger of the one before, and a ring of two: no recursion, each fires once. */
+/*
+ * A chain of counters, each counted by the trigger of the one before, and a ring of two: no
+ * recursion, each fires once.
+ */
 static void chains_unroll(void **state)
 {
 	struct hd_cntr *c[MOST];
@@ -217,7 +220,10 @@ static void events_are_what_happened(void **state)
 	assert_int_equal(hd_cntr_close(c), 0);
 }
 
-/* A send triggers another in the other node, back and forth, while the program of either only makes progress. */
+/*
+ * A send triggers another in the other node, back and forth, while the program of
+ * either only makes progress.
+ */
 struct bounce {
 	struct hd_trigger t;
 	struct side *s;

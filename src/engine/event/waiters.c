@@ -17,14 +17,18 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define BLIND_MS 2    /* how long a thread sleeps that nobody can wake, for want of a descriptor */
-#define HOLD_TURNS 16 /* turns of a waiter that makes progress, after which others may have the lock */
+#define BLIND_MS 2 /* how long a thread sleeps that nobody can wake, for want of a descriptor */
+/* turns of a waiter that makes progress, after which others may have the lock */
+#define HOLD_TURNS 16
 
-/* ---- descriptors ------------------------------------------------------------------------------------------------------- */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
 int hd_fds_missing(const char *what, int rc)
 {
-	/* what epoll_ctl(2) says where one set would be in too many others (the kernel's path_limits) */
+	/*
+	 * what epoll_ctl(2) says where one set would be in too many others
+	 * (the kernel's path_limits)
+	 */
 	const char *advice =
 		rc == -EINVAL
 			? ": no more than 500 descriptors can be polled for one domain; a wait without one (FI_WAIT_UNSPEC) has no such limit"
@@ -44,7 +48,8 @@ static int make_eventfd(_Atomic int *fd)
 	made = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (made < 0)
 		return -errno;
-	atomic_store(fd, made); /* seq_cst, and before the signals are looked at: see hd_waiters_signal */
+	/* seq_cst, and before the signals are looked at: see hd_waiters_signal */
+	atomic_store(fd, made);
 	return 0;
 }
 
@@ -107,7 +112,7 @@ void hd_waiters_keep(struct hd_waiters *w, bool keep)
 	hd_waiters_update(w);
 }
 
-/* ---- waking --------------------------------------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
 /* All threads that sleep now have to notice that block_fd is readable, before it is drained. */
 static void waiters_wake_all(struct hd_waiters *w)
@@ -118,7 +123,10 @@ static void waiters_wake_all(struct hd_waiters *w)
 	w->wakes++;
 }
 
-/* hd_wake: something that a sleeper waits for has happened. Who slept before sleeps no more, who lies down now will find it. */
+/*
+ * hd_wake: something that a sleeper waits for has happened. Who slept before sleeps no more, who
+ * lies down now will find it.
+ */
 void hd_wake(struct hd_waiters *w)
 {
 	if (w->fd_armed && !w->woken && eventfd_write(w->wake_fd, 1) == 0)
@@ -138,8 +146,8 @@ void hd_waiters_signal(struct hd_waiters *w)
 	if (hd_core(w->node)->gate.dead) /* the descriptors are the parent's too */
 		return;
 	/*
-	 * seq_cst, with the stores of the descriptors and the look at this counter: either we see the descriptor that a waiter has
-	 * just made, or it sees the signal before it sleeps.
+	 * seq_cst, with the stores of the descriptors and the look at this counter: either we see
+	 * the descriptor that a waiter has just made, or it sees the signal before it sleeps.
 	 */
 	atomic_fetch_add(&w->signals, 1);
 	fds[0] = atomic_load(&w->wake_fd);
@@ -151,11 +159,12 @@ void hd_waiters_signal(struct hd_waiters *w)
 		hd_wset_signal(w->group->set);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 /*
- * A thread is awake again, which lay down when `wakes` were counted; readable: it found block_fd so. The last of those whom a wake was
- * for drains block_fd, unless something has happened since that those who lay down later have to notice.
+ * A thread is awake again, which lay down when `wakes` were counted; readable: it found block_fd
+ * so. The last of those whom a wake was for drains block_fd, unless something has happened since
+ * that those who lay down later have to notice.
  */
 static void waiters_block_over(struct hd_waiters *w, uint32_t wakes, bool readable)
 {
@@ -166,7 +175,8 @@ static void waiters_block_over(struct hd_waiters *w, uint32_t wakes, bool readab
 	hd_waiters_update(w);
 	if (w->block_woken ? wakes == w->wakes || --w->to_wake > 0 : !readable)
 		return;
-	if (!w->block_woken) /* a signal perhaps, which is written without the lock: it is for the others as well */
+	/* a signal perhaps, which is written without the lock: it is for the others as well */
+	if (!w->block_woken)
 		again = true;
 	w->block_woken = false;
 	if (eventfd_read(w->block_fd, &n) == 0 && again && w->sleepers && eventfd_write(w->block_fd, 1) == 0)
@@ -208,7 +218,10 @@ static void waiters_cancelled(void *arg)
 	hd_node_unlock(node);
 }
 
-/* Sleep once, if nothing is there; the lock is held before and after. cancel: as in struct hd_poll. 0, -EINTR. */
+/*
+ * Sleep once, if nothing is there; the lock is held before and after. cancel: as in
+ * struct hd_poll. 0, -EINTR.
+ */
 static int waiters_block(struct hd_waiters *w, int ms, int cancel)
 {
 	struct hd_node *node = w->node;
@@ -303,14 +316,14 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 	return rc;
 }
 
-/* ---- descriptors that programs poll ------------------------------------------------------------------------------------------ */
+/* ---- descriptors that programs poll ---------------------------------------------------------- */
 
 static void waiters_drain(struct hd_waiters *w)
 {
 	eventfd_t n;
 
-	(void)eventfd_read(w->wake_fd,
-			   &n); /* written by hd_wake, or by a signal, of which `woken` knows nothing */
+	/* written by hd_wake, or by a signal, of which `woken` knows nothing */
+	(void)eventfd_read(w->wake_fd, &n);
 	w->woken = false;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A wake set makes a wait set something that programs wait for with a mutex and a condition variable. The program holds the mutex, asks
- * (hd_wake_set_arm), and is told that there is nothing; a thread of the wake set then sleeps on the set in its place, making the progress that
- * the program does not make, and broadcasts when something has come. It does so with the mutex held, and with no other lock, so the
- * program is in pthread_cond_wait(3) by then.
+ * A wake set makes a wait set something that programs wait for with a mutex and a condition
+ * variable. The program holds the mutex, asks (hd_wake_set_arm), and is told that there is nothing;
+ * a thread of the wake set then sleeps on the set in its place, making the progress that the
+ * program does not make, and broadcasts when something has come. It does so with the mutex held,
+ * and with no other lock, so the program is in pthread_cond_wait(3) by then.
  */
 #include "base/lock.h"
 #include "engine/core/core.h"
@@ -45,8 +46,8 @@ static void *wake_set_run(void *arg)
 	struct hd_wake_set *wake_set = arg;
 
 	while (await_question(wake_set)) {
-		hd_wset_wait_aside(
-			wake_set->set); /* something has come, a signal, or an end that the program is to notice */
+		/* something has come, a signal, or an end that the program is to notice */
+		hd_wset_wait_aside(wake_set->set);
 		pthread_mutex_lock(&wake_set->mutex);
 		pthread_cond_broadcast(&wake_set->cond);
 		pthread_mutex_unlock(&wake_set->mutex);
@@ -77,7 +78,10 @@ int hd_wake_set_open(struct hd_wset *set, struct hd_wake_set **out)
 	return 0;
 }
 
-/* In a forked child there is no thread, and the conditions count waiters that are not here: they are left as they are. */
+/*
+ * In a forked child there is no thread, and the conditions count waiters that are not here:
+ * they are left as they are.
+ */
 void hd_wake_set_close(struct hd_wake_set *wake_set)
 {
 	if (wake_set->owner == getpid()) {

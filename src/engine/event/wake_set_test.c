@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Bells: whoever waits for the condition is woken for what comes, once for each time that it asked, and not for what was there before. */
+/*
+ * Bells: whoever waits for the condition is woken for what comes, once for each time that it asked,
+ * and not for what was there before.
+ */
 #include "asleep.h"
 #include "engine/test/test_pair.h"
 
@@ -45,7 +48,10 @@ static void scene_close(struct scene *s)
 	unsetenv("HEDDLE_TRANSPORT");
 }
 
-/* Runs in a thread of its own too, where nothing can be asserted: what was refused never comes, and is noticed by whoever waits. */
+/*
+ * Runs in a thread of its own too, where nothing can be asserted: what was refused never comes, and
+ * is noticed by whoever waits.
+ */
 static void *say(void *arg)
 {
 	struct scene *s = arg;
@@ -140,14 +146,18 @@ static void what_is_there_needs_no_wake_set(void **state)
 			assert_true(hd_now_ns() < end);
 			rung(&s, 10);
 		}
-		assert_int_equal(hd_wake_set_arm(s.wake_set), -EAGAIN); /* it stays there until it is taken */
+		/* it stays there until it is taken */
+		assert_int_equal(hd_wake_set_arm(s.wake_set), -EAGAIN);
 		assert_true(take(&s));
 		pthread_mutex_unlock(s.mutex);
 		scene_close(&s);
 	}
 }
 
-/* Who does not ask is not told: the thread that makes progress in its place would take the program's turns. */
+/*
+ * Who does not ask is not told: the thread that makes progress in its place would
+ * take the program's turns.
+ */
 static void nobody_asked_nobody_rings(void **state)
 {
 	struct scene s;

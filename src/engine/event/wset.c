@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Wait sets: CQs and counters of any nodes, and event queues, that are slept on together. A set belongs to no node. It has one epoll
- * set, with the epoll set of each node that it has members of, and one eventfd, which members write whose waiters are in the set.
+ * Wait sets: CQs and counters of any nodes, and event queues, that are slept on together. A set
+ * belongs to no node. It has one epoll set, with the epoll set of each node that it has members of,
+ * and one eventfd, which members write whose waiters are in the set.
  *
- * Order of locks: the set's, then one node's at a time. A member that wakes the set (hd_wake) holds its node's lock, and takes
- * none here.
+ * Order of locks: the set's, then one node's at a time. A member that wakes the set (hd_wake) holds
+ * its node's lock, and takes none here.
  */
 #include "engine/event/wset.h"
 #include "base/clock.h"
@@ -19,9 +20,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define HOLD_TURNS 16 /* turns of a waiter that makes progress, after which others may have the lock */
+/* turns of a waiter that makes progress, after which others may have the lock */
+#define HOLD_TURNS 16
 
-/* ---- the object ---------------------------------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------------------------------ */
 
 int hd_wset_watch(struct hd_wset *set, int op, int fd)
 {
@@ -88,11 +90,12 @@ int hd_wset_fd(const struct hd_wset *set)
 	return set->epoll_fd;
 }
 
-/* ---- waking -------------------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
 /*
- * Draining comes before `woken` is cleared, and looking at the members after that, each under its node's lock, which whoever rings
- * for it holds. So one that finds `woken` set still has told us what we are about to see.
+ * Draining comes before `woken` is cleared, and looking at the members after that, each under its
+ * node's lock, which whoever rings for it holds. So one that finds `woken` set still has told us
+ * what we are about to see.
  */
 static void wset_drain(struct hd_wset *set)
 {
@@ -116,7 +119,7 @@ void hd_wset_signal(struct hd_wset *set)
 	hd_wset_wake(set);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static bool any_event(struct hd_wset *set)
 {
@@ -129,8 +132,9 @@ static bool any_event(struct hd_wset *set)
 }
 
 /*
- * Make progress once everywhere, and look at all members. *moved: there may be more to do. What has been drained is written anew when
- * something was found: others that sleep on it have to look too. Caller holds the set's lock.
+ * Make progress once everywhere, and look at all members. *moved: there may be more to do. What has
+ * been drained is written anew when something was found: others that sleep on it have to look too.
+ * Caller holds the set's lock.
  */
 static bool wset_look(struct hd_wset *set, bool *moved)
 {
@@ -209,7 +213,10 @@ static void wset_cancelled(void *arg)
 	hd_lock_give(&set->lock);
 }
 
-/* Sleep once, if nothing is there; the set's lock is held before and after. cancel: as in struct hd_poll. -EINTR: a signal handler ran. */
+/*
+ * Sleep once, if nothing is there; the set's lock is held before and after. cancel: as in struct
+ * hd_poll. -EINTR: a signal handler ran.
+ */
 static int wset_block(struct hd_wset *set, int ms, int cancel)
 {
 	struct pollfd p = { .fd = set->epoll_fd, .events = POLLIN };

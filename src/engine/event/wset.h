@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Wait sets between wset.c, who sleeps on a set and is woken; wset_members.c, what it consists of; and waiters.c, what tells it. */
+/*
+ * Wait sets between wset.c, who sleeps on a set and is woken; wset_members.c, what it consists of;
+ * and waiters.c, what tells it.
+ */
 #ifndef HD_EVENT_WSET_H
 #define HD_EVENT_WSET_H
 
@@ -52,19 +55,28 @@ static inline bool hd_wset_is_ours(const struct hd_wset *set)
 	return set->owner == getpid();
 }
 
-/* hd_wset_watch: epoll_ctl(2) of the set's epoll set, for what can be read. 0 or a negative errno. */
+/*
+ * hd_wset_watch: epoll_ctl(2) of the set's epoll set, for what can be read. 0 or a negative errno.
+ */
 int hd_wset_watch(struct hd_wset *set, int op, int fd);
 /* hd_wset_wake: whoever sleeps on the set looks again. With or without its lock. */
 void hd_wset_wake(struct hd_wset *set);
 
-/* hd_wset_wait_aside: as hd_wset_wait, without an end, of a thread that goes before the set does, and so keeps nobody from closing it. */
+/*
+ * hd_wset_wait_aside: as hd_wset_wait, without an end, of a thread that goes before the set does,
+ * and so keeps nobody from closing it.
+ */
 int hd_wset_wait_aside(struct hd_wset *set);
 
-/* hd_wgroup_ready: is there anything at a member? hd_wgroup_disarm: it is armed for this reason no longer. With the node's lock. */
+/*
+ * hd_wgroup_ready: is there anything at a member? hd_wgroup_disarm: it is armed for this reason no
+ * longer. With the node's lock.
+ */
 bool hd_wgroup_ready(struct hd_wgroup *g);
 void hd_wgroup_disarm(struct hd_wgroup *g, int reason);
 /*
- * hd_wset_arm_all: from now on whatever comes for a member makes the set's epoll set readable. True: something is there already.
+ * hd_wset_arm_all: from now on whatever comes for a member makes the set's epoll set readable.
+ * True: something is there already.
  * hd_wset_disarm_all: no longer, for this reason. With the set's lock.
  */
 bool hd_wset_arm_all(struct hd_wset *set, int reason);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What a wait set consists of: the members of each node, and event queues; and how all of them are armed. */
+/*
+ * What a wait set consists of: the members of each node, and event queues; and
+ * how all of them are armed.
+ */
 #include "engine/core/core.h"
 #include "engine/event/evq.h"
 #include "engine/event/waiters.h"
@@ -10,7 +13,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-/* ---- arming -------------------------------------------------------------------------------------------- */
+/* ---- arming ---------------------------------------------------------------------------------- */
 
 static void update_members(struct hd_wgroup *g)
 {
@@ -30,7 +33,10 @@ bool hd_wgroup_ready(struct hd_wgroup *g)
 	return false;
 }
 
-/* From now on whatever comes for the group makes the set's epoll set readable. True: something is there already. */
+/*
+ * From now on whatever comes for the group makes the set's epoll set readable. True:
+ * something is there already.
+ */
 static bool wset_members_arm(struct hd_wgroup *g, int reason)
 {
 	bool again = g->reasons & reason;
@@ -104,7 +110,7 @@ void hd_wset_disarm_all(struct hd_wset *set, int reason)
 	}
 }
 
-/* ---- members ------------------------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 static struct hd_wgroup *group_of(struct hd_wset *set, struct hd_node *node)
 {
@@ -135,7 +141,10 @@ static int group_make(struct hd_wset *set, struct hd_node *node, struct hd_wgrou
 	return 0;
 }
 
-/* hd_waiters_join: without the node's lock. Threads that sleep on the set lie down anew, on the new member as well. */
+/*
+ * hd_waiters_join: without the node's lock. Threads that sleep on the set lie down anew,
+ * on the new member as well.
+ */
 int hd_waiters_join(struct hd_waiters *w, struct hd_wset *set)
 {
 	struct hd_wgroup *g;

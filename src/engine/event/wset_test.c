@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Wait sets. A thread does not assert: it counts what went wrong. A wait that ends at its time-out was not woken, and is a lost one
- * even if there is something by then.
+ * Wait sets. A thread does not assert: it counts what went wrong. A wait that ends at its time-out
+ * was not woken, and is a lost one even if there is something by then.
  */
 #include "asleep.h"
 #include "cpu.h"
@@ -151,7 +151,7 @@ static void times_out_asleep_and_takes_signals(void **state)
 	}
 }
 
-/* ---- several threads in one set ------------------------------------------------------------------------ */
+/* ---- several threads in one set -------------------------------------------------------------- */
 
 struct sleeper {
 	pthread_t thread;
@@ -216,7 +216,7 @@ static void several_threads_share_a_set(void **state)
 	}
 }
 
-/* ---- the descriptor ------------------------------------------------------------------------------------ */
+/* ---- the descriptor -------------------------------------------------------------------------- */
 
 static void descriptor_becomes_readable(void **state)
 {
@@ -265,7 +265,7 @@ static void event_queues_wake_as_well(void **state)
 	scene_close(&s);
 }
 
-/* ---- members that come and go, counters ---------------------------------------------------------------- */
+/* ---- members that come and go, counters ------------------------------------------------------ */
 
 static void *wait_once(void *arg)
 {
@@ -284,7 +284,8 @@ static void members_come_while_somebody_sleeps(void **state)
 	scene_open(&s, "shm", &locked);
 	for (int i = 0; i < 50; i++) {
 		struct sleeper me = { .scene = &s };
-		struct hd_node *node = s.from[i % SIDES].node; /* of which the set has no member yet */
+		/* of which the set has no member yet */
+		struct hd_node *node = s.from[i % SIDES].node;
 
 		pthread_create(&me.thread, NULL, wait_once, &me);
 		usleep(i % 2 ? 2000 : 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What a HELLO says of other ways to its node: adverts, {transport's number, length, bytes} repeated. Where one can be followed on this
- * host the kernel also tells which process has written it, and that process is watched: its sockets do not tell of its death while
- * somebody else has them open, such as a child that was made without the handlers of fork.
+ * What a HELLO says of other ways to its node: adverts, {transport's number, length, bytes}
+ * repeated. Where one can be followed on this host the kernel also tells which process has written
+ * it, and that process is watched: its sockets do not tell of its death while somebody else has
+ * them open, such as a child that was made without the handlers of fork.
  */
 #include "base/clock.h"
 #include "base/config.h"
@@ -16,7 +17,7 @@
 /* What the process wrote last may still be between its socket and ours when it is dead. */
 #define LAST_WORDS_NS (50 * HD_NS_PER_MS)
 
-/* ---- adverts ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- adverts --------------------------------------------------------------------------------- */
 
 static bool may_carry(const struct hd_node *node, const struct hd_port *port)
 {
@@ -45,7 +46,10 @@ uint16_t hd_adverts_write(struct hd_node *node, uint8_t *out)
 	return (uint16_t)at;
 }
 
-/* The first of our transports that the other end advertises, with its advert; of those that may carry data, or of all. */
+/*
+ * The first of our transports that the other end advertises, with its advert; of those that
+ * may carry data, or of all.
+ */
 static struct hd_port *advert_find(struct hd_node *node, const struct hd_hello *h, bool all,
 				   struct hd_advert *out)
 {
@@ -71,7 +75,7 @@ struct hd_port *hd_advert_find(struct hd_node *node, const struct hd_hello *h, s
 	return advert_find(node, h, false, out);
 }
 
-/* ---- the process behind a peer ------------------------------------------------------------------------------------------------------ */
+/* ---- the process behind a peer --------------------------------------------------------------- */
 
 struct hd_process {
 	struct hd_peer *peer;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What a peer announces of its endpoints: the names that they can be called by, and that one of them is gone. */
+/*
+ * What a peer announces of its endpoints: the names that they can be called by, and
+ * that one of them is gone.
+ */
 #include "base/clock.h"
 #include "base/sockaddr.h"
 #include "engine/link/link.h"
@@ -9,7 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names by which a peer can tell us of one of them: more than any node has addresses in its HELLO, and of others fewer. */
+/*
+ * Names by which a peer can tell us of one of them: more than any node has addresses in its
+ * HELLO, and of others fewer.
+ */
 #define NAMES_MAX 64
 #define OTHERS_NAMES 16
 static_assert(OTHERS_NAMES * sizeof(struct hd_name) + sizeof(struct hd_dest) < HD_DEST_UNITS * HD_UNIT,
@@ -77,10 +83,12 @@ static bool listens_there(const struct hd_peer *peer, const struct hd_name_key *
 }
 
 /*
- * Is the name the peer's, for all that is known without a call to it? Who has our key is believed, and who could read our memory anyway, a
- * process of our own user. Of another user of this host, a name is believed when the kernel says that he listens there; of another host,
- * that it is the address that its link comes from, and none of ours. Who is told from no other is believed nothing. A name that is not believed becomes the peer's when a call to it has been
- * answered by him (hello.c).
+ * Is the name the peer's, for all that is known without a call to it? Who has our key is believed,
+ * and who could read our memory anyway, a process of our own user. Of another user of this host, a
+ * name is believed when the kernel says that he listens there; of another host, that it is the
+ * address that its link comes from, and none of ours. Who is told from no other is believed
+ * nothing. A name that is not believed becomes the peer's when a call to it has been answered by
+ * him (hello.c).
  */
 static bool is_believed(struct hd_peer *peer, const struct hd_name_key *key)
 {
@@ -156,15 +164,19 @@ static void announced_wanted(struct hd_dest *dest, struct hd_peer *peer, const s
 	}
 }
 
-/* Are its names, or some of them, not believed without a call, wherever the program wants them? Of another user's the kernel may not have been asked. */
+/*
+ * Are its names, or some of them, not believed without a call, wherever the program wants them? Of
+ * another user's the kernel may not have been asked.
+ */
 static bool announced_by_call(const struct hd_peer *peer)
 {
 	return peer->realm == HD_REALM_FAR || peer->realm == HD_REALM_NOBODY || peer->doubted;
 }
 
 /*
- * A peer whose names are not believed may have said in its HELLO that this address is one of its own. Who wants to know what comes from there, and sends
- * nothing, is told only when that is known: so it is called.
+ * A peer whose names are not believed may have said in its HELLO that this address is one of
+ * its own. Who wants to know what comes from there, and sends nothing, is told only when that
+ * is known: so it is called.
  */
 void hd_dest_claimed(struct hd_dest *dest, const struct hd_name_key *key)
 {
@@ -235,7 +247,10 @@ static struct hd_dest *bound_to(const struct hd_peer *peer, uint32_t index, uint
 	return d;
 }
 
-/* A call, by a connection of its own, may have led to the next endpoint of this index already: what leads there stays. */
+/*
+ * A call, by a connection of its own, may have led to the next endpoint of this index
+ * already: what leads there stays.
+ */
 void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
 	bool is_known = hd_remote_at(peer, index) && hd_remote_gen(peer, index) == gen;

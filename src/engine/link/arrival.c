@@ -11,7 +11,10 @@ int hd_link_broken(struct hd_link *link, const char *why)
 	return -EPROTO;
 }
 
-/* Answers of a queue pair's run of messages name the endpoint that sent, in the life in which it did. */
+/*
+ * Answers of a queue pair's run of messages name the endpoint that sent, in
+ * the life in which it did.
+ */
 void hd_answer(struct hd_peer *peer, const struct hd_pkt *to, uint8_t kind, enum hd_status status)
 {
 	struct hd_pkt pkt = { .kind = kind, .op = to->op, .imm = (uint64_t)status };

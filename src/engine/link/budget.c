@@ -28,7 +28,7 @@
 
 #define OURS UINT64_MAX /* in the place of a realm: whoever has our key, or is of our user */
 
-/* ---- what is asked of the kernel for them ---------------------------------------------------------------------------------------------- */
+/* ---- what is asked of the kernel for them ---------------------------------------------------- */
 
 #define ASK_NS (50 * HD_NS_PER_MS) /* at first */
 #define ASK_PART 20u
@@ -62,7 +62,7 @@ static void asking_leave(struct hd_budget *b)
 		*left = b->asking;
 }
 
-/* ---- whose it is ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- whose it is ----------------------------------------------------------------------------- */
 
 static void budget_key_of(const struct hd_link *link, struct hd_budget_key *key)
 {
@@ -112,8 +112,8 @@ struct hd_share *hd_share_open(struct hd_node *node, const struct hd_link *link)
 	}
 	hd_ring_init(&share->left);
 	share->refs = 1;
-	share->files =
-		link && link->is_local ? 2 : 1; /* of a process of this host it is watched whether it lives */
+	/* of a process of this host it is watched whether it lives */
+	share->files = link && link->is_local ? 2 : 1;
 	share->budget->shares++;
 	return share;
 }
@@ -137,7 +137,7 @@ static void share_unref(struct hd_share *share)
 	free(b);
 }
 
-/* ---- how much it is --------------------------------------------------------------------------------------------------------------------- */
+/* ---- how much it is -------------------------------------------------------------------------- */
 
 void hd_budget_take(struct hd_budget *b, uint32_t units)
 {
@@ -204,7 +204,7 @@ void hd_budget_unkeep(struct hd_budget *b, uint32_t units)
 		hd_budget_give(b, units);
 }
 
-/* ---- a new peer ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- a new peer ------------------------------------------------------------------------------ */
 
 /* What the oldest has left gives way, unless it has not been there for long. */
 static bool gives_way(struct hd_share *old)
@@ -269,7 +269,7 @@ bool hd_share_admit(struct hd_share *share, uint32_t units, bool called)
 	return true;
 }
 
-/* ---- a peer goes ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- a peer goes ----------------------------------------------------------------------------- */
 
 void hd_share_close(struct hd_share *share, uint32_t units)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What holds of peers, destinations and budgets whenever nothing of them is being changed, counted anew in builds with assertions: after a peer has been pushed, after a turn, and in the units. */
+/*
+ * What holds of peers, destinations and budgets whenever nothing of them is being changed, counted
+ * anew in builds with assertions: after a peer has been pushed, after a turn, and in the units.
+ */
 #include "engine/link/budget.h"
 #include "engine/link/credit.h"
 #include "engine/link/peer.h"
@@ -11,7 +14,7 @@
 #define CHECKED 256u	  /* longer lists are not walked through */
 #define CHECKED_IDS 1024u /* and of more destinations the numbers are not counted */
 
-/* ---- peers -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 /* Nothing may overtake what a peer has queued, and a peer that is stalled is so for a reason. */
 static void stall_check(const struct hd_peer *peer)
@@ -99,7 +102,7 @@ void hd_peer_check(const struct hd_peer *peer)
 	dests_check(peer);
 }
 
-/* ---- destinations ------------------------------------------------------------------------------------------------------------------- */
+/* ---- destinations ---------------------------------------------------------------------------- */
 
 static void dest_names_check(const struct hd_dest *d)
 {
@@ -121,7 +124,10 @@ static void dest_numbers_check(const struct hd_dest *d)
 		assert(hd_dest_by_id(d->node, d->former[i]) == d);
 }
 
-/* One that is bound waits for nothing. One that is being reached is so in one way, and has nothing that only a peer's may have. */
+/*
+ * One that is bound waits for nothing. One that is being reached is so in one way, and has nothing
+ * that only a peer's may have.
+ */
 static void dest_state_check(const struct hd_dest *d)
 {
 	unsigned ways = !!d->link + d->awaits + !!d->retry.due;
@@ -157,7 +163,7 @@ static void ids_check(const struct hd_links *links)
 	assert(used + links->ids.free.count + links->ids.gone.count == links->dest_count);
 }
 
-/* ---- budgets ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- budgets --------------------------------------------------------------------------------- */
 
 void hd_budget_check(const struct hd_budget *b)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Valid conversations in which something has been changed: whatever it is, the node lives on, and nothing is left of them. */
+/*
+ * Valid conversations in which something has been changed: whatever it is, the node lives on, and
+ * nothing is left of them.
+ */
 #include "base/log.h"
 #include "engine/test/test_hostile.h"
 #include "engine/test/test_wire.h"
@@ -44,7 +47,9 @@ static void change(struct fuzz *f, unsigned char *at, size_t len)
 		memcpy(at + (place + 4 > len ? len - 4 : place), &words[draw(f) % 10], 4);
 }
 
-/* Whatever the node says is heard, as far as it is there; true: something was, or it has hung up. */
+/*
+ * Whatever the node says is heard, as far as it is there; true: something was, or it has hung up.
+ */
 static bool hear(struct fuzz *f)
 {
 	struct hd_tcp_frame frame;

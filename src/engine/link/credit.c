@@ -10,8 +10,9 @@
 #define WINDOW_FIRST ((256u << 10) / HD_UNIT) /* units granted to a new peer */
 
 /*
- * A grant is published when it is worth so much of the window. While at most half of the window is held, the peer then has three
- * eighths left at least: enough for its longest eager message, which is a quarter of the first window and a header.
+ * A grant is published when it is worth so much of the window. While at most half of the window is
+ * held, the peer then has three eighths left at least: enough for its longest eager message, which
+ * is a quarter of the first window and a header.
  */
 #define STEP(window) ((window) / 8)
 
@@ -91,12 +92,14 @@ void hd_credit_check(const struct hd_peer *peer)
 	const struct hd_credit *c = &peer->credit;
 	uint32_t out = c->rx_spent - c->freed; /* what the peer has here */
 
-	assert(out <= c->window);				   /* nothing is freed twice, or lost */
-	assert(c->freed + c->window - c->rx_granted <= c->window); /* no more is granted than there is */
+	/* nothing is freed twice, or lost */
+	assert(out <= c->window);
+	/* no more is granted than there is */
+	assert(c->freed + c->window - c->rx_granted <= c->window);
 }
 #endif
 
-/* ---- the node's store --------------------------------------------------------------------------------------------------------------- */
+/* ---- the node's store ------------------------------------------------------------------------ */
 
 static uint32_t units_of(uint64_t bytes)
 {

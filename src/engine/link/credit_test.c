@@ -16,7 +16,10 @@ static void acquaint(struct pair *p)
 	assert_int_equal(pair_next(p, &p->b).err, 0);
 }
 
-/* What is handed over may take more out of the store than there is in it: nothing else comes out of it then. */
+/*
+ * What is handed over may take more out of the store than there is in it: nothing
+ * else comes out of it then.
+ */
 static void an_empty_store_gives_nothing(void **state)
 {
 	const struct hd_node_id other = { { 1, 2 } };
@@ -114,7 +117,10 @@ static void what_is_not_sent_costs_nothing(void **state)
 	}
 }
 
-/* What a full link does not take of what must not be lost is kept, long or short, and nothing overtakes it. */
+/*
+ * What a full link does not take of what must not be lost is kept, long or short,
+ * and nothing overtakes it.
+ */
 static void answers_wait_in_order(void **state)
 {
 	static const struct hd_announce of_nobody[3] = { { .index = 900, .gen = 1 },

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A process is killed at a random moment of heavy traffic in both directions, with or without a forked child that lives on. The
- * survivor's operations end within a second, its other peer notices nothing, everything is given back, and a successor at the same
- * address reaches it and is reached.
+ * A process is killed at a random moment of heavy traffic in both directions, with or without a
+ * forked child that lives on. The survivor's operations end within a second, its other peer notices
+ * nothing, everything is given back, and a successor at the same address reaches it and is reached.
  *
- * The victim is this program, executed anew with the arguments "victim", what it does, and its TCP port.
+ * The victim is this program, executed anew with the arguments "victim", what
+ * it does, and its TCP port.
  */
 #include "engine/test/test_pair.h"
 
@@ -28,7 +29,7 @@
 #define FROM_TEST 10  /* descriptors of the victim */
 #define TO_TEST 11
 
-/* ---- traffic, the same on both ends ------------------------------------------------------------------------------------ */
+/* ---- traffic, the same on both ends ---------------------------------------------------------- */
 
 struct load {
 	struct side s;
@@ -121,7 +122,7 @@ static void load_turn(struct load *l)
 	}
 }
 
-/* ---- the victim -------------------------------------------------------------------------------------------------------- */
+/* ---- the victim ------------------------------------------------------------------------------ */
 
 static void must(bool right)
 {
@@ -199,7 +200,7 @@ static int victim(const char *what, const char *port)
 	}
 }
 
-/* ---- the test's side of it ------------------------------------------------------------------------------------------------ */
+/* ---- the test's side of it ------------------------------------------------------------------- */
 
 struct process {
 	pid_t pid, child;
@@ -207,7 +208,10 @@ struct process {
 	struct sockaddr_storage name;
 };
 
-/* A port that nobody has, from below those that the kernel gives to whoever names none: it is to be free between a victim and the next. */
+/*
+ * A port that nobody has, from below those that the kernel gives to whoever names none: it is to be
+ * free between a victim and the next.
+ */
 static uint16_t quiet_port(void)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
@@ -402,7 +406,10 @@ static void successor_is_reached(struct load *l, struct bystander *b, uint16_t p
 	drain(l);
 }
 
-/* Nothing of the dead stays; what closes a little later than the last operation, as a call that was under way, may. */
+/*
+ * Nothing of the dead stays; what closes a little later than the last operation, as a call
+ * that was under way, may.
+ */
 static void nothing_stays(struct load *l, struct bystander *b, int fds, uint32_t units)
 {
 	uint64_t end = hd_now_ns() + PATIENCE;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Destinations: what programs name by a socket address, and what messages come from. A destination is found by any of its names.
+ * Destinations: what programs name by a socket address, and what messages come from. A destination
+ * is found by any of its names.
  */
 #include "base/sockaddr.h"
 #include "engine/link/link.h"
@@ -11,11 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- ids and names ---------------------------------------------------------------------------------------------------------------- */
+/* ---- ids and names --------------------------------------------------------------------------- */
 
 /*
- * Who reads a completion late shall not take its source for another, so ids come back at the end of a queue. Of those that have just gone, messages
- * may still wait: they are given out again when somebody has looked through all messages once for all of them (hd_link_observers.forgotten).
+ * Who reads a completion late shall not take its source for another, so ids come back at the end of
+ * a queue. Of those that have just gone, messages may still wait: they are given out again when
+ * somebody has looked through all messages once for all of them (hd_link_observers.forgotten).
  */
 static void id_put(struct hd_dest_ids *ids, struct hd_dest_id_queue *q, uint32_t i)
 {
@@ -116,7 +118,7 @@ void hd_names_drop(struct hd_dest *dest, const struct hd_name_key *keep)
 	}
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void hd_dest_stand_in(struct hd_dest *dest, struct hd_node *node)
 {
@@ -280,7 +282,10 @@ uint32_t hd_source_next(const struct hd_node *node, uint32_t src, struct hd_sour
 	return walk->at ? walk->at->id : 0;
 }
 
-/* The names that came first are the best ones, and stand last; a loopback address is good on this host alone. */
+/*
+ * The names that came first are the best ones, and stand last; a loopback address is
+ * good on this host alone.
+ */
 int hd_source_name(struct hd_node *node, uint32_t src, int family, struct sockaddr_storage *out)
 {
 	const struct hd_dest *dest = hd_dest_by_id(node, src);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * How a destination becomes bound to an endpoint of a peer: by connecting to its name, or since the peer announced that (announced.c); and how
- * it is left alone again.
+ * How a destination becomes bound to an endpoint of a peer: by connecting to its name, or since the
+ * peer announced that (announced.c); and how it is left alone again.
  */
 #include "base/advice.h"
 #include "base/config.h"
@@ -115,7 +115,10 @@ static void absorb(struct hd_dest *dest, struct hd_dest *old)
 	hd_dest_yield(old, dest);
 }
 
-/* Tell those who follow the destination, or (not `late`) did when it was called, in the order in which they came. One may leave, or give the destination back, while he is told. */
+/*
+ * Tell those who follow the destination, or (not `late`) did when it was called, in the order in
+ * which they came. One may leave, or give the destination back, while he is told.
+ */
 static void tell_followers(struct hd_dest *dest, int err, bool late)
 {
 	LIST_HEAD(, hd_follow) untold = LIST_HEAD_INITIALIZER(untold);
@@ -155,7 +158,10 @@ static void call_for_late(struct hd_dest *dest)
 		tell_followers(dest, rc, true);
 }
 
-/* What a call was answered with, on a connection of its own, may be older than what has been announced. */
+/*
+ * What a call was answered with, on a connection of its own, may be older than
+ * what has been announced.
+ */
 static uint16_t newer(uint16_t announced, uint16_t called)
 {
 	return announced && (int16_t)(announced - called) > 0 ? announced : called;
@@ -214,7 +220,10 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 	tell_followers(dest, 0, true);
 }
 
-/* Which leads to this generation, or, since nobody means another one by it, may; NULL: there is none. */
+/*
+ * Which leads to this generation, or, since nobody means another one by it,
+ * may; NULL: there is none.
+ */
 static struct hd_dest *at_hand(struct hd_dest *first, uint16_t gen)
 {
 	struct hd_dest *d = first, *idle = NULL;
@@ -277,7 +286,10 @@ void hd_dest_unbind(struct hd_dest *dest)
 	hd_dest_release(dest);
 }
 
-/* A host that has a way to it counts as unreachable, too, where shared memory alone is allowed and it has none. */
+/*
+ * A host that has a way to it counts as unreachable, too, where shared memory alone is
+ * allowed and it has none.
+ */
 static const char *unreached_advice(const struct hd_dest *dest, int err)
 {
 	if (err == -EHOSTUNREACH && hd_links(dest->node)->transport_choice == HD_USE_SHM)

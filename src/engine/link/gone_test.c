@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A peer's endpoint is gone, and another one has its index: what is said of the one does nothing to the other, in whichever order it is heard. What
- * comes by the link has an order, but who calls a name is answered by a connection of its own, which may be before that or behind.
+ * A peer's endpoint is gone, and another one has its index: what is said of the one does nothing to
+ * the other, in whichever order it is heard. What comes by the link has an order, but who calls a
+ * name is answered by a connection of its own, which may be before that or behind.
  */
 #include "engine/test/test_wire.h"
 
@@ -71,7 +72,10 @@ static void scene_close(struct scene *sc)
 	free(sc);
 }
 
-/* A call to the second endpoint's name has been answered, before anything of it has come by the link. */
+/*
+ * A call to the second endpoint's name has been answered, before anything of
+ * it has come by the link.
+ */
 static struct hd_dest *called(struct scene *sc, uint16_t gen)
 {
 	struct hd_dest *dest = by_name(sc, PORT + gen);
@@ -80,7 +84,7 @@ static struct hd_dest *called(struct scene *sc, uint16_t gen)
 	return dest;
 }
 
-/* ---- that it is gone is heard late ------------------------------------------------------------------------------------------------ */
+/* ---- that it is gone is heard late ----------------------------------------------------------- */
 
 static void the_next_stays(void **state)
 {
@@ -120,7 +124,9 @@ static void the_next_has_its_own_names(void **state)
 	scene_close(sc);
 }
 
-/* It has begun anew, twice, and this says so; what a call has told of it meanwhile goes on with it. */
+/*
+ * It has begun anew, twice, and this says so; what a call has told of it meanwhile goes on with it.
+ */
 static void who_begins_anew_takes_all_along(void **state)
 {
 	struct scene *sc = scene_open();
@@ -139,7 +145,7 @@ static void who_begins_anew_takes_all_along(void **state)
 	scene_close(sc);
 }
 
-/* ---- the answer is heard late ------------------------------------------------------------------------------------------------------- */
+/* ---- the answer is heard late ---------------------------------------------------------------- */
 
 static int listens(uint16_t *port)
 {

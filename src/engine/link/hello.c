@@ -6,15 +6,17 @@
  *	caller                                      called
  *	connect (TCP)  ───────────────────────────►  accepted
  *	HELLO {id, addresses, adverts, window} ────►
- *	               ◄────  HELLO {the same; imm: index, op: generation of the endpoint that was called}
+ *	               ◄────  HELLO {the same; imm: index, op: generation of the endpoint that was
+ *	                      called}
  *	  a better transport is advertised, and lets us in?
  *	  join, HELLO on the new link ─────────────►  belongs to that peer
  *	USE on the link that was chosen ───────────►
  *	both: live. ANNOUNCE goes first each way, then messages.
  *
- * One link per pair of nodes. HELLO is answered MERGED when one stands already, or when the caller is making one by an earlier call.
- * When both call at once, the call of the node with the smaller id counts: the called end answers MERGED to a call while its own,
- * known to lead to the same node, counts; and a caller that finds itself called by a smaller id gives up its own and waits.
+ * One link per pair of nodes. HELLO is answered MERGED when one stands already, or when the caller
+ * is making one by an earlier call. When both call at once, the call of the node with the smaller
+ * id counts: the called end answers MERGED to a call while its own, known to lead to the same node,
+ * counts; and a caller that finds itself called by a smaller id gives up its own and waits.
  */
 #include "base/clock.h"
 #include "base/config.h"
@@ -26,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sending HELLO ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sending HELLO --------------------------------------------------------------------------- */
 
 static void hello_fill(struct hd_node *node, struct hd_link *link, uint32_t window, struct hd_hello *h)
 {
@@ -69,7 +71,8 @@ static int hello_refuse(struct hd_link *link, int err, const char *why)
 	struct hd_pkt pkt = { .kind = HD_PKT_HELLO, .flags = HD_HELLO_F_REFUSED, .imm = err };
 
 	greet(link, &pkt, 0);
-	return greeting_fail(link, -ECONNREFUSED, why); /* it is the other end's error, and no warning here */
+	/* it is the other end's error, and no warning here */
+	return greeting_fail(link, -ECONNREFUSED, why);
 }
 
 static uint64_t hello_connect_ns(void)
@@ -170,7 +173,7 @@ void hd_hello_detach(struct hd_link *link)
 	link->shake.dest = NULL;
 }
 
-/* ---- the peer gets its link ----------------------------------------------------------------------------------------------------------- */
+/* ---- the peer gets its link ------------------------------------------------------------------ */
 
 void hd_hello_choose(struct hd_peer *peer, struct hd_link *link)
 {
@@ -239,7 +242,10 @@ static const char *without_shm(const struct hd_link *link)
 	return "shares none with this one: it has HEDDLE_TRANSPORT=tcp, or one of both says what is wrong; use HEDDLE_TRANSPORT=auto at both";
 }
 
-/* Why a link ends that could be made: its error alone would send the reader to the routes of the host. */
+/*
+ * Why a link ends that could be made: its error alone would send the reader
+ * to the routes of the host.
+ */
 static const char shm_alone[] = "HEDDLE_TRANSPORT=shm allows no data over it";
 
 /* May this link carry data? */
@@ -253,7 +259,10 @@ static bool link_allowed(const struct hd_link *link)
 	return false;
 }
 
-/* There is no better link, for this reason: take the first, if that is allowed and somebody is there. */
+/*
+ * There is no better link, for this reason: take the first, if that is
+ * allowed and somebody is there.
+ */
 static void without(struct hd_peer *peer, int err)
 {
 	if (err == -ESRCH)
@@ -265,8 +274,8 @@ static void without(struct hd_peer *peer, int err)
 }
 
 /*
- * Other transports are for processes of one user on one host: what another user or host tells of one leads to somebody else, who has told it to him.
- * Who has our key is believed.
+ * Other transports are for processes of one user on one host: what another user or host tells of
+ * one leads to somebody else, who has told it to him. Who has our key is believed.
  */
 static bool may_advertise(const struct hd_peer *peer)
 {
@@ -341,7 +350,7 @@ static void lead_to(struct hd_dest *dest, struct hd_peer *peer, const struct hd_
 	LIST_INSERT_HEAD(&peer->awaiting, dest, entry);
 }
 
-/* ---- HELLO at the caller --------------------------------------------------------------------------------------------------------------- */
+/* ---- HELLO at the caller --------------------------------------------------------------------- */
 
 /* A port of ours, at an address of this host: whoever calls that may well mean us. */
 static bool is_own_name(const struct hd_link *link)
@@ -361,9 +370,8 @@ static int answered_by_self(struct hd_link *link, struct hd_dest *dest, const st
 {
 	struct hd_peer *self = hd_peer_self(link->node);
 
-	if (link->is_sealed &&
-	    !is_own_name(
-		    link)) /* by somebody between us and whom we called, who has not our key: RFC 9257, 4.1 */
+	/* by somebody between us and whom we called, who has not our key: RFC 9257, 4.1 */
+	if (link->is_sealed && !is_own_name(link))
 		return greeting_fail(
 			link, -EACCES,
 			"what we said to another came back to us: somebody redirects connections");
@@ -395,9 +403,8 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 		if (dest && peer && (peer->state != HD_PEER_LIVE || pkt->flags & HD_HELLO_F_MERGED))
 			lead_to(dest, peer, pkt);
 		else if (dest)
-			hd_dest_again(
-				dest,
-				-ECONNRESET); /* one of us believes in a link that the other has lost: he will notice */
+			/* one of us believes in a link that the other has lost: he will notice */
+			hd_dest_again(dest, -ECONNRESET);
 		hd_link_down(link, 0, "another is used instead");
 		return -ECONNABORTED;
 	}
@@ -418,7 +425,7 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	return 0;
 }
 
-/* ---- HELLO at the called end ------------------------------------------------------------------------------------------------------------ */
+/* ---- HELLO at the called end ----------------------------------------------------------------- */
 
 /* The link over a joined transport: it belongs to the peer whose greeting is under way. */
 static int joined_hello(struct hd_link *link, const struct hd_hello *h)
@@ -488,9 +495,12 @@ static int hello_use(struct hd_link *link)
 	return 0;
 }
 
-/* ---- a caller that has gone ----------------------------------------------------------------------------------------------------------- */
+/* ---- a caller that has gone ------------------------------------------------------------------ */
 
-/* May what the caller has said over the better link still come? It had got through, for all he knew, and he may have ended since. */
+/*
+ * May what the caller has said over the better link still come? It had got through, for all he
+ * knew, and he may have ended since.
+ */
 static bool last_words_come(const struct hd_peer *peer)
 {
 	struct hd_node *node = peer->node;
@@ -508,7 +518,9 @@ static bool last_words_come(const struct hd_peer *peer)
 	return false;
 }
 
-/* A caller who is heard of no more, neither over the link that he called by nor over a better one. */
+/*
+ * A caller who is heard of no more, neither over the link that he called by nor over a better one.
+ */
 static bool is_heard_no_more(const struct hd_peer *peer)
 {
 	return peer->state == HD_PEER_SHAKING && !peer->shaking && !last_words_come(peer);
@@ -566,7 +578,7 @@ static void joining_fallen(struct hd_peer *peer, int err)
 		without(peer, err);
 }
 
-/* ---- doors -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- doors ----------------------------------------------------------------------------------- */
 
 static const char *hello_fault(const struct hd_hello *h)
 {
@@ -616,9 +628,8 @@ void hd_hello_fallen(struct hd_link *link)
 
 		s->dest = NULL;
 		dest->link = NULL;
-		if (err == -ECONNRESET &&
-		    !hd_core(link->node)
-			     ->closing) /* it was there a moment ago: it may have had too much to do */
+		/* it was there a moment ago: it may have had too much to do */
+		if (err == -ECONNRESET && !hd_core(link->node)->closing)
 			hd_dest_again(dest, err);
 		else
 			hd_dest_fail(dest, err);
@@ -627,7 +638,8 @@ void hd_hello_fallen(struct hd_link *link)
 		return;
 	s->peer = NULL;
 	if (peer->ended && err == -ECONNRESET)
-		err = -ECONNREFUSED; /* whoever has its sockets lets us wait at the door: do not try again */
+		/* whoever has its sockets lets us wait at the door: do not try again */
+		err = -ECONNREFUSED;
 	if (peer->state == HD_PEER_LIVE) {
 		peer->shaking = NULL; /* the called end has heard of our choice */
 	} else if (peer->joining == link) {

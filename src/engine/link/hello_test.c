@@ -35,7 +35,10 @@ static void say_use(struct wire *w)
 	wire_say(w, &use, NULL, 0);
 }
 
-/* A second call from a node whose first is being greeted is another name's: it is merged, and the first goes on. */
+/*
+ * A second call from a node whose first is being greeted is another name's: it is
+ * merged, and the first goes on.
+ */
 static void second_call_does_not_disturb_the_first(void **state)
 {
 	struct wire first, second;
@@ -67,7 +70,10 @@ static void second_call_does_not_disturb_the_first(void **state)
 	side_close(&s);
 }
 
-/* Where that cannot be kept for him he is not greeted to the end, or he would take the next one for it. */
+/*
+ * Where that cannot be kept for him he is not greeted to the end, or he would
+ * take the next one for it.
+ */
 static void closes_unheard_while_a_caller_is_greeted(void **state)
 {
 	struct hd_ep *other;
@@ -89,7 +95,10 @@ static void closes_unheard_while_a_caller_is_greeted(void **state)
 	side_close(&s);
 }
 
-/* An endpoint closes, and another gets its index, while somebody is greeted who may have been told of it: he hears of that first. */
+/*
+ * An endpoint closes, and another gets its index, while somebody is greeted who may have been told
+ * of it: he hears of that first.
+ */
 static void closes_while_a_caller_is_greeted(void **state)
 {
 	struct hd_ep *other, *next;
@@ -163,7 +172,7 @@ static void two_endpoints_of_a_node_are_called_at_once(void **state)
 	}
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------------------ */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void poll_for(struct hd_node *node, int ms)
 {
@@ -188,7 +197,10 @@ static void message_arrives(struct pair *p)
 	assert_string_equal(in, "hello");
 }
 
-/* A program computes for longer than the time-out, after the answer to its call has come but before it could look. */
+/*
+ * A program computes for longer than the time-out, after the answer to its call has come
+ * but before it could look.
+ */
 static void caller_that_computes_does_not_time_out(void **state)
 {
 	struct pair p;
@@ -227,7 +239,10 @@ static void a_time_without_progress_does_not_count(void **state)
 	unsetenv("HEDDLE_CONNECT_TIMEOUT");
 }
 
-/* The called program computes, while the caller has chosen its link already. False: it took longer than the time-out to get there. */
+/*
+ * The called program computes, while the caller has chosen its link already. False: it took longer
+ * than the time-out to get there.
+ */
 static bool called_computes(const char *transport, int ms)
 {
 	char text[16];
@@ -294,7 +309,7 @@ static void silence_times_out(void **state)
 	unsetenv("HEDDLE_CONNECT_TIMEOUT");
 }
 
-/* ---- ways that are barred ----------------------------------------------------------------------------------------------- */
+/* ---- ways that are barred -------------------------------------------------------------------- */
 
 static void open_with(struct side *s, const char *transport)
 {
@@ -302,7 +317,10 @@ static void open_with(struct side *s, const char *transport)
 	side_open(s);
 }
 
-/* One end takes shared memory alone, the other cannot: whoever calls, it is an error and not a way round. */
+/*
+ * One end takes shared memory alone, the other cannot: whoever calls, it is an
+ * error and not a way round.
+ */
 static void shm_alone_means_shm_alone(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -320,7 +338,7 @@ static void shm_alone_means_shm_alone(void **state)
 	}
 }
 
-/* ---- closing in the middle ----------------------------------------------------------------------------------------------- */
+/* ---- closing in the middle ------------------------------------------------------------------- */
 
 /* The node closes at every step of the greeting, on either side. */
 static void node_closes_within_the_greeting(void **state)

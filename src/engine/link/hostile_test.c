@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A peer that says what it must not. It is cut off with one line in the log, or what it says comes to nothing; whichever it is,
- * the node lives on, and a well-behaved peer is served.
+ * A peer that says what it must not. It is cut off with one line in the log, or what it says comes
+ * to nothing; whichever it is, the node lives on, and a well-behaved peer is served.
  */
 #include "base/log.h"
 #include "engine/test/test_hostile.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one thing that is wrong ------------------------------------------------------------------------------------------------- */
+/* ---- one thing that is wrong ----------------------------------------------------------------- */
 
 /* What is said, beside an otherwise right conversation; `arg` is the row's. */
 struct wrong {
@@ -250,7 +250,7 @@ static void peers_are_cut_off(void **state)
 	unsetenv("HEDDLE_UNEXPECTED_PEER");
 }
 
-/* ---- other people's business -------------------------------------------------------------------------------------------------- */
+/* ---- other people's business ----------------------------------------------------------------- */
 
 /* An endpoint that is announced under ever more names is not remembered by all of them. */
 static void names_have_an_end(void **state)

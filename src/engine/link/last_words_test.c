@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Last words: what a send was reported good for arrives, though its sender is gone before the other end has so much as looked. It looks as seldom
- * as the greeting allows, so that all the rest is still to be taken in when nobody is there any more.
+ * Last words: what a send was reported good for arrives, though its sender is gone before the other
+ * end has so much as looked. It looks as seldom as the greeting allows, so that all the rest is
+ * still to be taken in when nobody is there any more.
  *
- * The speaker of the second half is this program, executed anew with the arguments "speaker", how it ends, the type, and the port.
+ * The speaker of the second half is this program, executed anew with the arguments "speaker", how
+ * it ends, the type, and the port.
  */
 #include "engine/test/test_pair.h"
 
@@ -20,7 +22,7 @@
 
 static const enum hd_ep_type types[] = { HD_EP_RDM, HD_EP_DGRAM };
 
-/* ---- the listener ------------------------------------------------------------------------------------------------------ */
+/* ---- the listener ---------------------------------------------------------------------------- */
 
 static void listen_for(struct side *s, char in[WORDS][8])
 {
@@ -50,7 +52,7 @@ static void heard_all(struct side *s, char in[WORDS][8])
 	}
 }
 
-/* ---- in one process ---------------------------------------------------------------------------------------------------- */
+/* ---- in one process -------------------------------------------------------------------------- */
 
 /* Speak, and count what is known to have gone. Returns how many words are left to say. */
 static int speak(struct side *s, int *said)
@@ -108,7 +110,7 @@ static void words_of_a_node_that_closes_arrive(void **state)
 			sender_closes(t, types[type], pace);
 }
 
-/* ---- in two ------------------------------------------------------------------------------------------------------------ */
+/* ---- in two ---------------------------------------------------------------------------------- */
 
 static int speaker(const char *how, const char *type, const char *port)
 {
@@ -163,7 +165,11 @@ static void process_ends(const char *transport, const char *how, int type)
 	while (waitpid(pid, &status, WNOHANG) != pid) {
 		for (int i = 0; i < 8; i++) /* one look at its descriptors */
 			hd_node_poll(s.node);
-		usleep(3000); /* it is away: no wait, but that much is left to be taken in when the speaker has ended */
+		/*
+		 * it is away: no wait, but that much is left to be taken in
+		 * when the speaker has ended
+		 */
+		usleep(3000);
 	}
 	assert_int_equal(status, 0);
 	heard_all(&s, in);

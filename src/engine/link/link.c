@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The shared part of a link's life, whatever its transport: it begins, is down, and is taken apart; in a forked child it is dead. */
+/*
+ * The shared part of a link's life, whatever its transport: it begins, is down, and is taken apart;
+ * in a forked child it is dead.
+ */
 #include "engine/link/link.h"
 #include "base/advice.h"
 #include "base/clock.h"
@@ -69,7 +72,10 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	link->down_err = err;
 	if (link->peer && err && err != -ESHUTDOWN)
 		hd_count(link->node, HD_COUNT_BROKEN);
-	/* A link that ends is everyday, and the program gets its errors; what somebody did wrong is worth a line. */
+	/*
+	 * A link that ends is everyday, and the program gets its errors; what somebody
+	 * did wrong is worth a line.
+	 */
 	if (is_worth_a_line(link, level))
 		HD_LOG(level, "%s link to %s closed: %s", link->port->transport->name,
 		       hd_addr_text((void *)&link->where, text, sizeof(text)), link_why(err, why));
@@ -131,7 +137,7 @@ void hd_links_reap_all(struct hd_node *node)
 	hd_timer_stop(node, &hd_links(node)->missed);
 }
 
-/* ---- the node's ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the node's ------------------------------------------------------------------------------ */
 
 void hd_links_init(struct hd_node *node, const struct hd_link_observers *observers)
 {
@@ -183,7 +189,7 @@ void hd_links_end(struct hd_node *node)
 		hd_link_down(link, -ESHUTDOWN, NULL);
 }
 
-/* ---- fork --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static int dead_link_send(struct hd_link *link, const struct hd_pkt *pkt, const void *buf, size_t len)
 {

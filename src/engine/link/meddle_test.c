@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A peer that meddles with other people's operations, asks for the same twice, or is late: what it says comes to nothing. */
+/*
+ * A peer that meddles with other people's operations, asks for the same twice, or is late: what
+ * it says comes to nothing.
+ */
 #include "base/log.h"
 #include "engine/test/test_hostile.h"
 #include "engine/test/test_wire.h"
@@ -98,7 +101,8 @@ static void affair_close(struct affair *a)
 struct meddling {
 	const char *what;
 	bool by_first; /* else by the second */
-	bool fetched;  /* about the message that the node fetches, else about the one that it sends */
+	/* about the message that the node fetches, else about the one that it sends */
+	bool fetched;
 	struct hd_pkt pkt;
 	uint32_t len;
 };
@@ -220,7 +224,10 @@ static void ask_twice_at_once(struct affair *a)
 	wire_raw(w, twice, sizeof(twice));
 }
 
-/* Parts are asked for one at a time and as often as wanted; the message is complete when it is answered, and not before. */
+/*
+ * Parts are asked for one at a time and as often as wanted; the message is complete when it is
+ * answered, and not before.
+ */
 static void parts_may_be_asked_for_again(void **state)
 {
 	struct affair a;

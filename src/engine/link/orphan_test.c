@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A process dies while somebody else has its sockets: a child that was made without the handlers of fork, and lives on. No hang-up tells of
- * that death, so on one host the kernel is asked for the process; the greeting's time-out is a minute here.
+ * A process dies while somebody else has its sockets: a child that was made without the handlers of
+ * fork, and lives on. No hang-up tells of that death, so on one host the kernel is asked for the
+ * process; the greeting's time-out is a minute here.
  */
 #include "engine/test/test_pair.h"
 
@@ -29,7 +30,7 @@ struct scene {
 	int to, from;
 };
 
-/* ---- the victim: a process of its own, which has not opened anything of ours yet ------------------------------------------------ */
+/* ---- the victim: a process of its own, which has not opened anything of ours yet ------------- */
 
 static bool has_gone(struct side *s, enum how_far far)
 {
@@ -79,7 +80,7 @@ static void victim(enum how_far far, int from, int to)
 		pause();
 }
 
-/* ---- the test's side -------------------------------------------------------------------------------------------------------------- */
+/* ---- the test's side ------------------------------------------------------------------------- */
 
 static void scene_open(struct scene *sc, const char *ours, const char *theirs, enum how_far far)
 {
@@ -143,7 +144,9 @@ static void expect_end(struct scene *sc, uint32_t completions)
 	assert_int_equal(hd_links_inspect(sc->s.node).pending, 0);
 }
 
-/* It has made a peer here, and may have let destinations of ours wait for the end of its greeting. */
+/*
+ * It has made a peer here, and may have let destinations of ours wait for the end of its greeting.
+ */
 static void a_caller_dies_behind_its_greeting(void **state)
 {
 	static const char *const ways[][2] = { { "shm", "shm" }, { "auto", "auto" }, { "tcp", "auto" } };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Credit that a peer is owed until completions have been read which its messages have caused; they stay counted when it is gone. */
+/*
+ * Credit that a peer is owed until completions have been read which its messages have caused; they
+ * stay counted when it is gone.
+ */
 #include "engine/link/link.h"
 
 static void has_been_read(struct hd_overflow *o)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Peers: other nodes, the link to each, what is under way, and the credit that bounds what each may leave waiting here. */
+/*
+ * Peers: other nodes, the link to each, what is under way, and the credit that bounds what
+ * each may leave waiting here.
+ */
 #include "base/log.h"
 #include "engine/link/link.h"
 
@@ -8,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- life --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id, uint64_t realm)
 {
@@ -20,7 +23,10 @@ struct hd_peer *hd_peer_find(struct hd_node *node, const struct hd_node_id *id, 
 	return p;
 }
 
-/* Where the kernel does not tell whose a TCP connection is, it is of nobody, and a UNIX socket's is ours all the same. */
+/*
+ * Where the kernel does not tell whose a TCP connection is, it is of nobody, and a UNIX
+ * socket's is ours all the same.
+ */
 struct hd_peer *hd_peer_of_ours(struct hd_node *node, const struct hd_node_id *id)
 {
 	struct hd_peer *p = hd_peer_find(node, id, hd_realm_own());
@@ -114,7 +120,10 @@ static void ctl_drop(struct hd_peer *peer)
 	}
 }
 
-/* It has nothing under way any more. Destinations that waited for a greeting that was cut off are tried again. */
+/*
+ * It has nothing under way any more. Destinations that waited for a greeting that was
+ * cut off are tried again.
+ */
 void hd_peer_drop(struct hd_peer *peer, int err)
 {
 	struct hd_node *node = peer->node;
@@ -186,7 +195,7 @@ void hd_peers_end(struct hd_node *node)
 		hd_peer_drop(peer, -ESHUTDOWN);
 }
 
-/* ---- in use --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- in use ---------------------------------------------------------------------------------- */
 
 void hd_peer_settle(struct hd_peer *peer)
 {

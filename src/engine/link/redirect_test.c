@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Somebody on this host who has not the key stands between a node and whom it calls, and gives the node its own words back (RFC 9257, 4.1): it does
- * not take itself for the other one.
+ * Somebody on this host who has not the key stands between a node and whom it calls, and gives the
+ * node its own words back (RFC 9257, 4.1): it does not take itself for the other one.
  */
 #include "base/config.h"
 #include "base/key_file.h"

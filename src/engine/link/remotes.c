@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What is known of a peer's endpoints, by their indexes. Those are dense, since each node gives the smallest out that is free, so a table has
- * them. But the table grows with how many are known, and not to where the peer says that it has one: others are in a hash until then.
+ * What is known of a peer's endpoints, by their indexes. Those are dense, since each node gives the
+ * smallest out that is free, so a table has them. But the table grows with how many are known, and
+ * not to where the peer says that it has one: others are in a hash until then.
  */
 #include "engine/link/link.h"
 
@@ -136,7 +137,10 @@ void hd_remote_forget(struct hd_peer *peer, uint32_t index)
 		remote_far_drop(peer, remote_far_find(peer, index));
 }
 
-/* Generations are compared as numbers that wrap, so of the one that is there now nothing is concluded. */
+/*
+ * Generations are compared as numbers that wrap, so of the one that is there
+ * now nothing is concluded.
+ */
 bool hd_remote_has_gone(const struct hd_peer *peer, uint32_t index, uint16_t gen)
 {
 	const struct hd_remote *remote = hd_remote_at(peer, index);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A peer's endpoint gets another name while something of it is on its way: whatever ends afterwards is from the destination that stands for the
- * endpoint then. The peer says its messages word for word, so that each can be caught in the middle.
+ * A peer's endpoint gets another name while something of it is on its way: whatever ends afterwards
+ * is from the destination that stands for the endpoint then. The peer says its messages word for
+ * word, so that each can be caught in the middle.
  */
 #include "engine/test/test_wire.h"
 
@@ -129,7 +130,7 @@ static void receive(struct scene *sc)
 	side_post(&sc->s, sc->in, LEN, 1, 0, NULL, NULL);
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void in_pieces_into_a_receive(void **state)
 {
@@ -195,7 +196,10 @@ static void asked_for_before(void **state)
 	scene_end(sc);
 }
 
-/* A receive for one name of the endpoint gets what comes under the other, before the second one is known and afterwards; the oldest first. */
+/*
+ * A receive for one name of the endpoint gets what comes under the other, before the second one is
+ * known and afterwards; the oldest first.
+ */
 static void by_two_names(void **state)
 {
 	struct scene *sc = scene_open();
@@ -270,7 +274,9 @@ static void by_three_names(void **state)
 	scene_end_from(sc, sc->before);
 }
 
-/* What has been sent by a name that leads elsewhere now is still from whom it is said to be from. */
+/*
+ * What has been sent by a name that leads elsewhere now is still from whom it is said to be from.
+ */
 static void after_it_has_gone(void **state)
 {
 	struct scene *sc = scene_open();
@@ -308,7 +314,10 @@ static void only_so_many_numbers(void **state)
 	scene_end(sc);
 }
 
-/* However many generations of an endpoint are connected to, one after the other, while an earlier one is held. */
+/*
+ * However many generations of an endpoint are connected to, one after the other,
+ * while an earlier one is held.
+ */
 static void generations_take_the_place_of_each_other(void **state)
 {
 	struct scene *sc = scene_open();
@@ -351,7 +360,7 @@ static void claimed(void **state)
 	scene_end(sc);
 }
 
-/* ---- what is asked for piece by piece --------------------------------------------------------------------------------------------- */
+/* ---- what is asked for piece by piece -------------------------------------------------------- */
 
 static void data(struct scene *sc)
 {
@@ -394,7 +403,7 @@ static void a_write_with_data_for_the_queue(void **state)
 	scene_end(sc);
 }
 
-/* ---- whatever happens, as a plain list of each would have it ------------------------------------------------------------------------ */
+/* ---- whatever happens, as a plain list of each would have it --------------------------------- */
 
 #define NAMES 4
 #define STEPS 3000

@@ -17,7 +17,9 @@ struct hd_name;
 struct hd_peer;
 struct hd_share;
 
-/* Ids of destinations, less 1, in two queues, so that each is given out as late as may be: dest.c. */
+/*
+ * Ids of destinations, less 1, in two queues, so that each is given out as late as may be: dest.c.
+ */
 struct hd_dest_ids {
 	uint32_t *next; /* by id - 1: the one behind it */
 	struct hd_dest_id_queue {
@@ -35,7 +37,8 @@ struct hd_links {
 	struct hd_idmap op_ids;	      /* struct hd_pending by its id */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	struct hd_timer settles;      /* some of these cannot be yet */
-	struct hd_timer missed;	      /* hello.c: a caller may have gone before his HELLO was delivered */
+	/* hello.c: a caller may have gone before his HELLO was delivered */
+	struct hd_timer missed;
 	const struct hd_link_observers *observers;
 	struct hd_peer *nowhere; /* stands for the peer of an unresolved destination */
 	struct hd_dest *nobody;	 /* stands for the other end of an endpoint that is not connected */
@@ -53,13 +56,18 @@ struct hd_links {
 	struct hd_dest_ids ids; /* those that nobody has */
 	uint64_t secret[2];	/* of the tables that others fill */
 	struct hd_name *names;	/* by their keys */
-	uint32_t window_units; /* granted to all peers together, held by messages of those that are gone, and of what others have us keep beside */
+	/*
+	 * granted to all peers together, held by messages of those that are gone, and of what
+	 * others have us keep beside
+	 */
+	uint32_t window_units;
 	uint32_t window_max, window_peer_max;
 	struct hd_of_peer_list *keyed; /* of all peers: of_peer.c */
 	struct hd_budget *budgets;     /* by whose they are */
 	uint32_t others_units;	       /* of window_units: in budgets that are not ours */
 	uint32_t others_files;	       /* descriptors of the links of those peers */
-	struct hd_asking asked; /* the most that a budget which is gone has left so: the next begins with it */
+	/* the most that a budget which is gone has left so: the next begins with it */
+	struct hd_asking asked;
 	TAILQ_HEAD(, hd_share) gone;
 };
 

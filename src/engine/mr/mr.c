@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Memory regions: a key and what it opens. Registering touches no page. Keys that we choose are random, so that none is guessed, and
- * one that has been closed is not given out again soon even where keys are short.
+ * Memory regions: a key and what it opens. Registering touches no page. Keys that we choose are
+ * random, so that none is guessed, and one that has been closed is not given out again soon
+ * even where keys are short.
  */
 #include "engine/mr/mr.h"
 
@@ -16,9 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DRAWS 4096 /* attempts at a key that is free: enough for one byte of them, nearly all in use */
+/* attempts at a key that is free: enough for one byte of them, nearly all in use */
+#define DRAWS 4096
 
-/* Keys are ours or our program's, no peer's, and found for each one-sided operation: one multiplication is enough. */
+/*
+ * Keys are ours or our program's, no peer's, and found for each one-sided operation: one
+ * multiplication is enough.
+ */
 static unsigned key_hash(uint64_t key)
 {
 	return (unsigned)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
@@ -32,7 +37,7 @@ static struct hd_mr *mr_find(const struct hd_node *node, uint64_t key)
 	return mr;
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static bool key_rests(const struct hd_node *node, uint64_t key)
 {
@@ -104,14 +109,14 @@ int hd_mr_rename(struct hd_mr *mr, uint64_t key)
 	return rc;
 }
 
-/* ---- the node's --------------------------------------------------------------------------------------------------------- */
+/* ---- the node's ------------------------------------------------------------------------------ */
 
 void hd_regions_init(struct hd_node *node, bool (*leaves)(struct hd_mr *from, struct hd_mr *to))
 {
 	hd_regions(node)->mr_leaves = leaves;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* Who may reach it. */
 static int auth_take(struct hd_mr *mr, const struct hd_mr_attr *attr)
@@ -292,9 +297,11 @@ void *hd_mr_find(struct hd_node *node, uint64_t key)
 	return mr ? mr->owner : NULL;
 }
 
-/* ---- reaching ------------------------------------------------------------------------------------------------------------ */
+/* ---- reaching -------------------------------------------------------------------------------- */
 
-/* The part of [addr, addr + len) that begins at addr and lies in one segment; 0 when none has it. */
+/*
+ * The part of [addr, addr + len) that begins at addr and lies in one segment; 0 when none has it.
+ */
 static uint64_t part_virtual(const struct hd_mr *mr, uint64_t addr, uint64_t len)
 {
 	for (int i = 0; i < mr->count; i++) {
@@ -335,7 +342,10 @@ static int mr_at_offset(const struct hd_mr *mr, uint64_t addr, uint64_t len, str
 	return 0;
 }
 
-/* May who has sent this reach the region? It came to an endpoint that has one key of its own, if any, and that is the sender's. */
+/*
+ * May who has sent this reach the region? It came to an endpoint that has one key of its own, if
+ * any, and that is the sender's.
+ */
 static bool is_authorized(const struct hd_mr *mr, const struct hd_mr_want *want)
 {
 	bool ok = !mr->key_count;
@@ -409,7 +419,7 @@ void hd_mr_keep(struct hd_mr_hold *hold)
 	LIST_INSERT_HEAD(&hold->mr->kept, hold, entry);
 }
 
-/* ---- segments of our own requests ---------------------------------------------------------------------------------------- */
+/* ---- segments of our own requests ------------------------------------------------------------ */
 
 static uint64_t first_address(const struct hd_mr *mr)
 {

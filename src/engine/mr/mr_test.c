@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Memory regions: which operation of a peer reaches which bytes, and what ends when a region goes. */
+/*
+ * Memory regions: which operation of a peer reaches which bytes, and what ends when a region goes.
+ */
 #include "engine/mr/mr.h"
 
 #include <errno.h>
@@ -254,7 +256,10 @@ static void counters_count_by_kind_and_are_in_use(void **state)
 	assert_int_equal(hd_cntr_close(write), 0);
 }
 
-/* Regions of another protection id than the endpoint's are not there; and offsets may begin where the caller likes. */
+/*
+ * Regions of another protection id than the endpoint's are not there; and offsets may
+ * begin where the caller likes.
+ */
 static void zones_and_bases(void **state)
 {
 	struct hd_node *node = *state;

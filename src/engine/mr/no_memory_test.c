@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* No memory for a table: the call that wanted it says so, nothing is left of it, and it works as soon as there is some. */
+/*
+ * No memory for a table: the call that wanted it says so, nothing is left of it, and it works
+ * as soon as there is some.
+ */
 #include "engine/mr/mr.h"
 #include "engine/mr/window.h"
 #include "engine/test/test_pair.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What peers on this host may reach by themselves (direct.c), shown in the node page: regions (endpoints are in name/ep_page.c). Those whose owner wants to
- * be told of each access, by a counter or an event, are not shown for it. A region that is taken back is hidden, and kept until
+ * What peers on this host may reach by themselves (direct.c), shown in the node page: regions
+ * (endpoints are in name/ep_page.c). Those whose owner wants to be told of each access, by a
+ * counter or an event, are not shown for it. A region that is taken back is hidden, and kept until
  * nobody copies from or to it any more.
  */
 #include "engine/mr/shown.h"
@@ -17,7 +18,7 @@
 
 #define SETTLE_NAP_US 20
 
-/* ---- what we show ---------------------------------------------------------------------------------------------- */
+/* ---- what we show ---------------------------------------------------------------------------- */
 
 static void row_describe(const struct hd_mr *mr, struct hd_page_mr *what)
 {
@@ -63,7 +64,9 @@ static bool row_is_settled(struct hd_node *node, uint32_t row)
 	return all;
 }
 
-/* A copy takes some ten microseconds; but who copies may have been put aside in the middle of it. */
+/*
+ * A copy takes some ten microseconds; but who copies may have been put aside in the middle of it.
+ */
 void hd_mr_stand_back(struct hd_node *node, int round)
 {
 	hd_node_unlock(node);

@@ -13,9 +13,10 @@ struct hd_window;
 struct hd_regions {
 	struct hd_links below; /* first */
 	int mrs;
-	struct hd_mr *mr_table;					 /* by their keys */
-	bool (*mr_leaves)(struct hd_mr *from, struct hd_mr *to); /* a region closes, `to` NULL: mr.h */
-	struct hd_window *windows;				 /* by their keys, see window.h */
+	struct hd_mr *mr_table; /* by their keys */
+	/* a region closes, `to` NULL: mr.h */
+	bool (*mr_leaves)(struct hd_mr *from, struct hd_mr *to);
+	struct hd_window *windows;    /* by their keys, see window.h */
 	bool keys_chosen;	      /* a region has, or had, a key that might be a window's */
 	uint64_t mr_rest[HD_MR_REST]; /* keys of regions closed last: not to be drawn again yet */
 	unsigned mr_rest_next;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Memory windows, ibv_alloc_mw(3). A window is a region of its own to everybody who reaches it: its key is found in the same table, and shown in
- * the same page. What it opens is a part of another region, which it keeps from being closed; to bind it and to take it back are
- * operations of a queue pair (qp/bind.c), which end when nobody copies by what was before.
+ * Memory windows, ibv_alloc_mw(3). A window is a region of its own to everybody who reaches it: its
+ * key is found in the same table, and shown in the same page. What it opens is a part of another
+ * region, which it keeps from being closed; to bind it and to take it back are operations of a
+ * queue pair (qp/bind.c), which end when nobody copies by what was before.
  *
- * Its keys share all but the last byte, which is the program's to choose; so no region gets a key with these upper bytes.
+ * Its keys share all but the last byte, which is the program's to choose; so no region gets a
+ * key with these upper bytes.
  */
 #include "engine/mr/window.h"
 #include "engine/mr/shown.h"
@@ -16,7 +18,7 @@
 #define KEYS HD_WINDOW_KEYS /* of a window */
 #define DRAWS 4096	    /* attempts at so many that are free */
 
-/* ---- keys ---------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static struct hd_window *window_find(const struct hd_node *node, uint64_t key)
 {
@@ -60,7 +62,7 @@ static int window_draw(struct hd_node *node, uint64_t *key)
 	return -ENOSPC;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int hd_window_open(struct hd_node *node, uint32_t pd, bool single, struct hd_mr **out)
 {
@@ -159,7 +161,7 @@ int hd_windows_leave(struct hd_mr *region)
 	return rc < 0 || LIST_EMPTY(&region->windows) ? rc : -EBUSY;
 }
 
-/* ---- taking back --------------------------------------------------------------------------------------------------------- */
+/* ---- taking back ----------------------------------------------------------------------------- */
 
 int hd_window_take_back(struct hd_ep *ep, uint64_t key, bool *begun)
 {
@@ -173,7 +175,7 @@ int hd_window_take_back(struct hd_ep *ep, uint64_t key, bool *begun)
 	return hd_window_free(w) ? 0 : -EAGAIN;
 }
 
-/* ---- binding --------------------------------------------------------------------------------------------------------------- */
+/* ---- binding --------------------------------------------------------------------------------- */
 
 /* The part of the region that is wanted. HD_S_OK or a status. */
 static int window_part(const struct hd_mr *region, const struct hd_binding *b, struct iovec *out)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Memory windows, and what else a queue pair carries out by itself. What they open is tested in tests/conformance/verbs as well. */
+/*
+ * Memory windows, and what else a queue pair carries out by itself. What they open is tested in
+ * tests/conformance/verbs as well.
+ */
 #include "engine/mr/mr.h"
 #include "engine/test/test_qp.h"
 #include "transport/vm_seam.h"
@@ -161,7 +164,7 @@ static void it_opens_what_it_is_bound_to(void **state)
 	}
 }
 
-/* ---- who copies is waited for ------------------------------------------------------------------------------------------------ */
+/* ---- who copies is waited for ---------------------------------------------------------------- */
 
 struct middle {
 	struct pair *p;
@@ -202,7 +205,8 @@ static void who_copies_is_waited_for(void **state)
 		m.mw = window(&p.b, true);
 		bind_whole(&p.b, m.mw, m.mr);
 		m.key = hd_mr_key(m.mw);
-		qp_rma(&p.a, HD_RMA_WRITE, mine, SIZE, m.key, mem, ACTX, 0); /* so that there is a link */
+		/* so that there is a link */
+		qp_rma(&p.a, HD_RMA_WRITE, mine, SIZE, m.key, mem, ACTX, 0);
 		qp_expect(&p, &p.a, ACTX, 0);
 		vm_seam = (struct vm_seam){ .before = in_the_middle, .arg = &m };
 		qp_rma(&p.a, HD_RMA_WRITE, mine, SIZE, m.key, mem, ACTX, 0);
@@ -246,7 +250,7 @@ static void nobody_else_takes_it_back(void **state)
 	pair_close(&p);
 }
 
-/* ---- what is wrong --------------------------------------------------------------------------------------------------------------- */
+/* ---- what is wrong --------------------------------------------------------------------------- */
 
 static void nothing_behind_it_is_started(void **state)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Addresses: those of this host, those that endpoints listen on (HEDDLE_ADDR), and who may come (HEDDLE_ALLOW). */
+/*
+ * Addresses: those of this host, those that endpoints listen on (HEDDLE_ADDR), and who
+ * may come (HEDDLE_ALLOW).
+ */
 #include "base/advice.h"
 #include "base/config.h"
 #include "base/interfaces.h"
@@ -18,9 +21,11 @@
 
 static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 
-/* ---- one address ------------------------------------------------------------------------------------------------------------------- */
+/* ---- one address ----------------------------------------------------------------------------- */
 
-/* hd_addr_map: the address of a socket address, IPv4 as mapped IPv6; all zero for other families. */
+/*
+ * hd_addr_map: the address of a socket address, IPv4 as mapped IPv6; all zero for other families.
+ */
 void hd_addr_map(const struct sockaddr *sa, uint8_t out[16])
 {
 	memset(out, 0, 16);
@@ -76,8 +81,9 @@ static bool addr_is_any(const uint8_t addr[16])
 }
 
 /*
- * How a slot is written: into sin_zero, which libraries clear and nobody reads, or into the flow label, which a socket ignores that was
- * not told otherwise. The check makes what a program has left there by accident very unlikely to be taken for a slot.
+ * How a slot is written: into sin_zero, which libraries clear and nobody reads, or into the flow
+ * label, which a socket ignores that was not told otherwise. The check makes what a program has
+ * left there by accident very unlikely to be taken for a slot.
  */
 #define SLOT_MARK 0x4844u
 
@@ -114,7 +120,10 @@ uint32_t hd_name_slot(const struct sockaddr *sa)
 	return ntohs(word[1]);
 }
 
-/* hd_addr_key: the key of a name; false when it cannot name an endpoint: another family, a wildcard address, or no port. */
+/*
+ * hd_addr_key: the key of a name; false when it cannot name an endpoint: another family, a
+ * wildcard address, or no port.
+ */
 bool hd_addr_key(const struct sockaddr *sa, struct hd_name_key *key)
 {
 	memset(key, 0, sizeof(*key));
@@ -177,7 +186,7 @@ bool hd_addr_is_local(const struct hd_node *node, const struct hd_name_key *key)
 	return false;
 }
 
-/* ---- who may come ------------------------------------------------------------------------------------------------------------------- */
+/* ---- who may come ---------------------------------------------------------------------------- */
 
 static bool prefix_holds(const struct hd_allow_rule *rule, const uint8_t addr[16], uint32_t scope)
 {
@@ -268,7 +277,7 @@ static int allow_init(struct hd_node *node)
 	return 0;
 }
 
-/* ---- our own addresses ---------------------------------------------------------------------------------------------------------------- */
+/* ---- our own addresses ----------------------------------------------------------------------- */
 
 static uint8_t prefix_bits(const struct sockaddr *mask)
 {
@@ -353,7 +362,10 @@ static int list_interfaces(struct ifaddrs **all)
 #define RANKS 4
 #define RANK_OF_LINK RANKS
 
-/* Best first: IPv4, then IPv6; loopback behind both. Addresses of a link name nothing beyond it: other nodes are not told of them. */
+/*
+ * Best first: IPv4, then IPv6; loopback behind both. Addresses of a link name nothing beyond it:
+ * other nodes are not told of them.
+ */
 static int rank(const struct sockaddr *sa)
 {
 	uint8_t a[16];

@@ -19,7 +19,7 @@
 #define NUMBERED_MAX 254 /* slots of a port that make numbers of 24 bits, and never all ones */
 #define RESTS 2048u	 /* slots that rest: so many others are given out before one is again */
 
-/* ---- socket addresses --------------------------------------------------------------------------------------------------- */
+/* ---- socket addresses ------------------------------------------------------------------------ */
 
 static struct hd_port *addressed_port(struct hd_node *node)
 {
@@ -35,7 +35,7 @@ static uint16_t get_port(const struct sockaddr *sa)
 					      : ((const struct sockaddr_in6 *)sa)->sin6_port);
 }
 
-/* ---- listening ---------------------------------------------------------------------------------------------------------- */
+/* ---- listening ------------------------------------------------------------------------------- */
 
 /* The address that is asked for; AF_UNSPEC when any will do. */
 static void place_wanted(const struct sockaddr *bind, struct sockaddr_storage *out)
@@ -140,7 +140,7 @@ static int listen_somewhere(struct hd_bound_port *bound, const struct sockaddr *
 	return rc;
 }
 
-/* ---- life --------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* A crowded one: it is in hd_names.roomy, then. */
 static bool has_room(const struct hd_bound_port *bound)
@@ -194,7 +194,7 @@ static void complain(struct hd_node *node, int rc)
 			hd_names(node)->listening, (unsigned long long)hd_files_max());
 }
 
-/* ---- bound ports that many share ------------------------------------------------------------------------------------------------ */
+/* ---- bound ports that many share ------------------------------------------------------------- */
 
 struct hd_rest {
 	struct hd_bound_port *bound_port;
@@ -274,8 +274,9 @@ static int crowd_open(struct hd_node *node, const struct sockaddr *bind, uint32_
 }
 
 /*
- * The bound port that endpoints share which are to listen where `bind` says; made when there is no slot that nobody has had, or that has rested.
- * slots: how many it gives. What cannot be made is found among those that rest still.
+ * The bound port that endpoints share which are to listen where `bind` says; made when there is no
+ * slot that nobody has had, or that has rested. slots: how many it gives. What cannot be made is
+ * found among those that rest still.
  */
 static int crowd_find(struct hd_node *node, const struct sockaddr *bind, uint32_t slots,
 		      struct hd_bound_port **out)
@@ -317,7 +318,7 @@ static int crowd_join(struct hd_bound_port *bound, struct hd_ep *ep)
 	return 0;
 }
 
-/* ---- finding one ---------------------------------------------------------------------------------------------------------- */
+/* ---- finding one ----------------------------------------------------------------------------- */
 
 int hd_bound_find(struct hd_ep *ep, const struct sockaddr *bind)
 {
@@ -365,7 +366,7 @@ void hd_bound_drop(struct hd_bound_port *held)
 		bound_port_free(held);
 }
 
-/* ---- slots -------------------------------------------------------------------------------------------------------------- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 static int slots_grow(struct hd_bound_port *bound, uint32_t slot)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What holds of bound ports whenever nothing of them is being changed, counted anew in builds with assertions. */
+/*
+ * What holds of bound ports whenever nothing of them is being changed, counted anew
+ * in builds with assertions.
+ */
 #include "engine/name/name.h"
 
 #include <assert.h>
@@ -9,7 +12,10 @@
 
 #define CHECKED 256u /* more slots than that, or bound ports, are not counted */
 
-/* Of a crowded one each slot that has ever been given out is somebody's, rests, or may be given out again. */
+/*
+ * Of a crowded one each slot that has ever been given out is somebody's, rests,
+ * or may be given out again.
+ */
 static void slots_check(const struct hd_bound_port *bound)
 {
 	uint32_t used = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Endpoints as the node page shows them to peers on this host, which may reach memory through them by themselves (xfer/direct.c). One whose
- * owner wants to be told of each access, by a counter, is not shown for it.
+ * Endpoints as the node page shows them to peers on this host, which may reach memory through
+ * them by themselves (xfer/direct.c). One whose owner wants to be told of each access, by a
+ * counter, is not shown for it.
  */
 #include "engine/name/name.h"
 

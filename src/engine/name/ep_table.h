@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The table of a node's endpoints, by index. An index is used again; its generation then is another, and never 0, so that what was meant for
- * the endpoint before is known. With the node's lock; nothing blocks.
+ * The table of a node's endpoints, by index. An index is used again; its generation then is
+ * another, and never 0, so that what was meant for the endpoint before is known. With the
+ * node's lock; nothing blocks.
  */
 #ifndef HD_ENGINE_EP_TABLE_H
 #define HD_ENGINE_EP_TABLE_H
@@ -29,24 +30,32 @@ struct hd_txq {
 	int users;
 };
 
-/* What an endpoint wants done with what arrives, beside the usual: 0 for most, so that the path of a message looks at one word only. */
+/*
+ * What an endpoint wants done with what arrives, beside the usual: 0 for most, so that the path of
+ * a message looks at one word only.
+ */
 enum hd_watch_bit {
 	HD_WATCH_CONNECTED = 1 << 0, /* hd_ep.conn: takes messages of one other endpoint only */
 	HD_WATCH_SERVICE = 1 << 1,   /* hd_ep.service: takes no messages */
 	HD_WATCH_NAMELESS = 1 << 2,  /* takes no messages: nobody could know of it */
-	HD_WATCH_KEYED = 1 << 3,     /* hd_ep.key: takes messages of endpoints with the same key only */
-	HD_WATCH_PAIRED = 1 << 4,    /* hd_ep.qp: what comes is looked at in responder.c */
+	/* hd_ep.key: takes messages of endpoints with the same key only */
+	HD_WATCH_KEYED = 1 << 3,
+	HD_WATCH_PAIRED = 1 << 4, /* hd_ep.qp: what comes is looked at in responder.c */
 };
 
 /*
- * What endpoints of a kind do in their own way: see ep/class.h. Upcalls, all with the node's lock; no slot is empty.
+ * What endpoints of a kind do in their own way: see ep/class.h. Upcalls, all with the
+ * node's lock; no slot is empty.
  *
- * open: the endpoint has its queue, its name and its index, and nobody knows of it. 0 or a negative errno; what it has made goes in free. It may post
- * receives, but not send: counters, events and owner are bound only afterwards.
- * close: the endpoint closes: before anything else of it is taken down, but its aliases. Nothing completes, no event is posted.
- * free: nothing of it is under way any more. Also of an endpoint that did not come about, whether open was called or not.
- * cast: a datagram has come that is for this member of a group.
- * is_shown_to: which other end may reach its memory by itself, into `what`, where only one may? False: nobody.
+ * open: the endpoint has its queue, its name and its index, and nobody knows of it. 0 or a negative
+ * errno; what it has made goes in free. It may post receives, but not send: counters, events and
+ * owner are bound only afterwards.
+ * close: the endpoint closes: before anything else of it is taken down, but its aliases. Nothing
+ * completes, no event is posted. free: nothing of it is under way any more. Also of an endpoint
+ * that did not come about, whether open was called or not. cast: a datagram has come that is for
+ * this member of a group.
+ * is_shown_to: which other end may reach its memory by itself, into `what`, where
+ * only one may? False: nobody.
  */
 struct hd_ep_class {
 	int (*open)(struct hd_ep *ep, const struct hd_ep_attr *attr);
@@ -63,16 +72,19 @@ struct hd_ep {
 	struct hd_cq *rx_cq;
 	struct hd_rq *rq;
 	uint32_t index; /* name's, as gen is */
-	uint32_t src; /* whom its messages name as their source: itself, or the endpoint whose name it shares */
+	/* whom its messages name as their source: itself, or the endpoint whose name it shares */
+	uint32_t src;
 	uint16_t gen;
-	uint16_t slot;	/* of its place: name's */
-	uint32_t watch; /* enum hd_watch_bit: hd_ep_watch_more: each is set by whose member it names */
+	uint16_t slot; /* of its place: name's */
+	/* enum hd_watch_bit: hd_ep_watch_more: each is set by whose member it names */
+	uint32_t watch;
 	struct hd_ep_cntrs cntrs;
 	uint32_t policy; /* qp takes HD_EP_DROP out */
 	uint32_t pd;	 /* hd_ep_attr */
 	struct hd_txq *tx;
-	struct hd_qp *qp;   /* HD_EP_NUMBERED */
-	struct hd_dest *to; /* hd_ep_to: a connected one's other end, set by cm; else hd_links.nobody */
+	struct hd_qp *qp; /* HD_EP_NUMBERED */
+	/* hd_ep_to: a connected one's other end, set by cm; else hd_links.nobody */
+	struct hd_dest *to;
 	const struct hd_poster *poster; /* rdm's; qp gives its own */
 	/* the rest of ep's */
 	const struct hd_ep_class *class;
@@ -88,27 +100,39 @@ struct hd_ep {
 	/* cm's and qp's */
 	uint8_t rx_end; /* enum hd_rx_end */
 	/* rdm's */
-	bool rx_busy;	  /* rdm/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
+	/* rdm/order.h: a message is coming in for a receive with HD_RECV_ORDERED */
+	bool rx_busy;
 	bool rx_resuming; /* somebody sees to the deferred ones */
 	/* name's, and what peers of this host see */
-	uint32_t page_from;   /* what hd_page_ep.from must be for it: its index, and qp's HD_PAGE_LOSSY */
-	uint32_t page_epoch;  /* and hd_page_ep.epoch: written by qp, else 0 */
-	uint32_t direct_pass; /* xfer's: hd_xfers.direct_pass when an operation was not done with its turn */
+	/* what hd_page_ep.from must be for it: its index, and qp's HD_PAGE_LOSSY */
+	uint32_t page_from;
+	uint32_t page_epoch; /* and hd_page_ep.epoch: written by qp, else 0 */
+	/* xfer's: hd_xfers.direct_pass when an operation was not done with its turn */
+	uint32_t direct_pass;
 	struct hd_bound_port *bound_port; /* where it is called; NULL: nowhere */
 	/* rdm's: what messages have met, or are taken by FI_PEEK and not yet received */
-	STAILQ_HEAD(, hd_msg) deferred; /* they have met their receives, and wait for those before */
+	/* they have met their receives, and wait for those before */
+	STAILQ_HEAD(, hd_msg) deferred;
 	LIST_HEAD(hd_claims, hd_msg) claims;
 	/* rq's */
 	uint64_t unposted; /* receives that have left the queue for it without a message */
 	/* xfer's */
 	TAILQ_HEAD(hd_ep_transfers, hd_transfer)
-	transfers;		    /* those under way, with any peer, and those that wait to be */
-	struct hd_ep_order *order;  /* NULL until something has to keep an order: xfer/send_lane.h */
+	transfers; /* those under way, with any peer, and those that wait to be */
+	/* NULL until something has to keep an order: xfer/send_lane.h */
+	struct hd_ep_order *order;
 	struct hd_transfer *framed; /* of those in order, the one whose frames leave */
-	/* qp's: posted when a write that waited for a receive has met one; NULL: nobody wants to know */
+	/*
+	 * qp's: posted when a write that waited for a receive has met one;
+	 * NULL: nobody wants to know
+	 */
 	struct hd_deferred *owed;
-	LIST_HEAD(, hd_stream) streams; /* xfer's: what comes in for it, each over a link of its own */
-	/* xfer's, of long operations under way: those that its messages must not overtake (HD_EP_SAW, HD_EP_SAR), or others (HD_EP_RMA_WHOLE) */
+	/* xfer's: what comes in for it, each over a link of its own */
+	LIST_HEAD(, hd_stream) streams;
+	/*
+	 * xfer's, of long operations under way: those that its messages must not overtake
+	 * (HD_EP_SAW, HD_EP_SAR), or others (HD_EP_RMA_WHOLE)
+	 */
 	uint32_t send_fences, rma_fences;
 	/* cm's */
 	struct hd_conn *conn;	    /* HD_EP_MSG */
@@ -121,10 +145,12 @@ static_assert(sizeof(struct hd_ep) <= 336, "an idle endpoint takes more memory")
 /*
  * What several rooms say of an endpoint they say here, so that one place writes it.
  *
- * hd_ep_watch_more: these bits of enum hd_watch_bit, too. hd_ep_set_receiving: messages for it take receives of rq, complete in cq, and
- * reach memory of this domain: as ep opens it, and while an XRC target receives for another queue. hd_ep_set_poster: who posts its
- * operations. hd_ep_set_policy: as ep opens it, and what qp makes of it. hd_ep_set_to: the other end of a connection, or
- * hd_links.nobody. hd_ep_set_owner: whom its events are for, of ep and of a service. hd_ep_set_rx_end: of cm and of qp.
+ * hd_ep_watch_more: these bits of enum hd_watch_bit, too. hd_ep_set_receiving: messages for it take
+ * receives of rq, complete in cq, and reach memory of this domain: as ep opens it, and while an XRC
+ * target receives for another queue. hd_ep_set_poster: who posts its operations. hd_ep_set_policy:
+ * as ep opens it, and what qp makes of it. hd_ep_set_to: the other end of a connection, or
+ * hd_links.nobody. hd_ep_set_owner: whom its events are for, of ep and of a service.
+ * hd_ep_set_rx_end: of cm and of qp.
  * hd_ep_set_lossy: peers that reach its memory know that it is of an unreliable queue pair.
  */
 static inline void hd_ep_watch_more(struct hd_ep *ep, uint32_t bits)
@@ -178,14 +204,18 @@ void hd_names_init(struct hd_node *node);
 void hd_names_fini(struct hd_node *node);
 
 /*
- * hd_ep_index_take: the endpoint gets an index, the smallest that is free, and a generation: 0 or -ENOMEM. hd_ep_index_give: they are nobody's.
+ * hd_ep_index_take: the endpoint gets an index, the smallest that is free, and a generation: 0 or
+ * -ENOMEM. hd_ep_index_give: they are nobody's.
  * hd_ep_gen_take: another generation, for one that begins anew.
  */
 int hd_ep_index_take(struct hd_ep *ep);
 void hd_ep_index_give(struct hd_ep *ep);
 void hd_ep_gen_take(struct hd_ep *ep);
 
-/* hd_ep_alias: the endpoint itself or the alias of it that has this authorization key (0: none), or NULL. */
+/*
+ * hd_ep_alias: the endpoint itself or the alias of it that has this
+ * authorization key (0: none), or NULL.
+ */
 struct hd_ep *hd_ep_alias(struct hd_ep *ep, uint64_t key);
 
 /* hd_pkt_named: the endpoint that a packet names, or NULL when it is gone. */

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A key that is in use here, and what stands for whoever has it, where receives name their source. */
+/*
+ * A key that is in use here, and what stands for whoever has it, where receives name their source.
+ */
 struct hd_key {
 	uint64_t key;
 	struct hd_dest *sources;

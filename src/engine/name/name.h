@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What names what: the table of endpoints and an endpoint itself (ep_table.h), bound ports (bound_port.h), authorization keys (key.h), and here
- * addresses, who may come, and the page that a node shows.
+ * What names what: the table of endpoints and an endpoint itself (ep_table.h), bound
+ * ports (bound_port.h), authorization keys (key.h), and here addresses, who may come, and
+ * the page that a node shows.
  *
- * Called by the rooms above as endpoints open and close, and by link, to look up whom a packet is for. With the node's lock, but for what only handles
- * an address; nothing blocks. int results are 0 or a negative errno where nothing else is said. Upcalls: hd_ep.is_shown_to is asked, and changes nothing;
- * hd_bound_port.gone, by link: a port goes; it may take links down.
+ * Called by the rooms above as endpoints open and close, and by link, to look up whom a packet is
+ * for. With the node's lock, but for what only handles an address; nothing blocks. int results are
+ * 0 or a negative errno where nothing else is said. Upcalls: hd_ep.is_shown_to is asked, and
+ * changes nothing; hd_bound_port.gone, by link: a port goes; it may take links down.
  */
 #ifndef HD_ENGINE_NAME_H
 #define HD_ENGINE_NAME_H
@@ -50,15 +52,17 @@ void hd_addr_map(const struct sockaddr *sa, uint8_t out[16]);
 void hd_addr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr_storage *out);
 void hd_addr_of_key(const struct hd_name_key *key,
 		    struct sockaddr_storage *out); /* with port and scope; no slot */
-const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size); /* "10.0.0.1 port 4000" */
+/* "10.0.0.1 port 4000" */
+const char *hd_addr_text(const struct sockaddr *sa, char *text, size_t size);
 bool hd_addr_is_zero(const uint8_t addr[16]);
 void hd_addr_set_port(struct sockaddr_storage *sa, uint16_t port);
 bool hd_addr_is_loopback(const uint8_t addr[16]);
 bool hd_addr_is_local(const struct hd_node *node, const struct hd_name_key *key);
 
 /*
- * ep_page.c. hd_ep_show: show peers this endpoint as it is; again whenever something changes that is looked at there. hd_ep_hide: no longer.
- * hd_ep_class.is_shown_to is asked of endpoints that only one other end may reach.
+ * ep_page.c. hd_ep_show: show peers this endpoint as it is; again whenever something changes that
+ * is looked at there. hd_ep_hide: no longer. hd_ep_class.is_shown_to is asked of endpoints that
+ * only one other end may reach.
  */
 void hd_ep_show(const struct hd_ep *ep);
 void hd_ep_hide(const struct hd_ep *ep);

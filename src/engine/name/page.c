@@ -26,8 +26,10 @@
 
 #define PAGE_SIZE ((sizeof(struct hd_page_file) + 4095) & ~UINT64_C(4095))
 static_assert(PAGE_SIZE / 1024 <= UINT16_MAX, "size_kib says it");
-#define WITNESS_SIZE \
-	0x10000u /* from the start: a whole number of pages, however long those are, in the first of which it stands */
+/*
+ * from the start: a whole number of pages, however long those are, in the first of which it stands
+ */
+#define WITNESS_SIZE 0x10000u
 static_assert(offsetof(struct hd_node_page, witness) + sizeof(struct hd_witness) <= 4096, "in the first");
 
 static int memfd(void)
@@ -61,7 +63,10 @@ static void page_fill(struct hd_node *node)
 	p->magic = HD_PAGE_MAGIC;
 }
 
-/* A file in memory that peers map, and `heddle info`. 0 or a negative errno; what was made is undone by hd_page_close. */
+/*
+ * A file in memory that peers map, and `heddle info`. 0 or a negative errno; what was made is
+ * undone by hd_page_close.
+ */
 static int page_share(struct hd_node *node)
 {
 	struct hd_names *names = hd_names(node);
@@ -79,7 +84,10 @@ static int page_share(struct hd_node *node)
 	return 0;
 }
 
-/* A container may refuse memfd_create(2): then nobody else sees the page, and nobody of this host shares memory with the node. */
+/*
+ * A container may refuse memfd_create(2): then nobody else sees the page, and nobody of this host
+ * shares memory with the node.
+ */
 static int page_keep(struct hd_node *node, int error)
 {
 	static _Atomic bool said;
@@ -156,11 +164,11 @@ void hd_page_row_put(struct hd_node *node, struct hd_page_link *row)
 	hd_names(node)->rows_used[row - hd_core(node)->page->links] = false;
 }
 
-/* ---- what peers may do by themselves -------------------------------------------------------------------------------------------- */
+/* ---- what peers may do by themselves --------------------------------------------------------- */
 
 /*
- * hd_page_ep_show: tell peers what the endpoint at this index is; state 0: there is none (any more). Endpoints beyond the table are not
- * shown: operations on them go by packet.
+ * hd_page_ep_show: tell peers what the endpoint at this index is; state 0: there is none (any
+ * more). Endpoints beyond the table are not shown: operations on them go by packet.
  */
 void hd_page_ep_show(struct hd_node *node, uint32_t index, const struct hd_page_ep *what)
 {
@@ -178,7 +186,10 @@ void hd_page_ep_show(struct hd_node *node, uint32_t index, const struct hd_page_
 	atomic_store_explicit(&row->state, what->state, memory_order_release);
 }
 
-/* hd_page_mr_take: a row that nobody uses for a region with this key, or -1: there is none in the key's window. */
+/*
+ * hd_page_mr_take: a row that nobody uses for a region with this key, or -1: there is
+ * none in the key's window.
+ */
 int hd_page_mr_take(struct hd_node *node, uint64_t key)
 {
 	uint32_t home = hd_page_mr_home(key);
@@ -209,7 +220,10 @@ static struct hd_page_mr *mr_row(struct hd_node *node, int place)
 	return hd_core(node)->gate.dead ? NULL : &hd_page_tables(hd_core(node)->page)->mrs[place];
 }
 
-/* hd_page_mr_hide: the row is not valid from now on. Whoever saw it valid may still act on it: see hd_transport.settle. */
+/*
+ * hd_page_mr_hide: the row is not valid from now on. Whoever saw it valid may still act on it:
+ * see hd_transport.settle.
+ */
 void hd_page_mr_hide(struct hd_node *node, int place)
 {
 	struct hd_page_mr *row = mr_row(node, place);
@@ -222,7 +236,10 @@ void hd_page_mr_hide(struct hd_node *node, int place)
 		atomic_store_explicit(&row->state, state + 1, memory_order_release);
 }
 
-/* hd_page_mr_show: fill a row that is hidden, and make it valid; `what` is copied but for its state. */
+/*
+ * hd_page_mr_show: fill a row that is hidden, and make it valid; `what` is
+ * copied but for its state.
+ */
 void hd_page_mr_show(struct hd_node *node, int place, const struct hd_page_mr *what)
 {
 	struct hd_page_mr *row = mr_row(node, place);
@@ -231,7 +248,10 @@ void hd_page_mr_show(struct hd_node *node, int place, const struct hd_page_mr *w
 	if (!row)
 		return;
 	state = atomic_load_explicit(&row->state, memory_order_relaxed);
-	/* whoever reads what is written now has seen the number before, and finds another one afterwards */
+	/*
+	 * whoever reads what is written now has seen the number before, and
+	 * finds another one afterwards
+	 */
 	atomic_thread_fence(memory_order_release);
 	memcpy((char *)row + sizeof(row->state), (const char *)what + sizeof(what->state),
 	       sizeof(*row) - sizeof(row->state));

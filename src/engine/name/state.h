@@ -25,8 +25,10 @@ struct hd_names {
 	uint32_t *ep_gens;
 	/* ports that are bound */
 	LIST_HEAD(, hd_bound_port) bound_ports;
-	LIST_HEAD(, hd_bound_port) roomy; /* those of them that are shared, and have a slot to give */
-	struct hd_rest *rests; /* bound_port.c: slots that were given back last, a ring; NULL: none was */
+	/* those of them that are shared, and have a slot to give */
+	LIST_HEAD(, hd_bound_port) roomy;
+	/* bound_port.c: slots that were given back last, a ring; NULL: none was */
+	struct hd_rest *rests;
 	uint32_t rest_next, rest_count;
 	int listening; /* sockets, of all bound ports */
 	/* authorization keys that receives here name: key.c */

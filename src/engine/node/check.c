@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What each room can say of itself, asked after a turn that has moved something, in builds with assertions. */
+/*
+ * What each room can say of itself, asked after a turn that has moved something,
+ * in builds with assertions.
+ */
 #include "engine/node/turn.h"
 
 #include "engine/cm/cm.h"
@@ -12,8 +15,9 @@
 #include "engine/rq/rq.h"
 #include "engine/xfer/xfer.h"
 
-#define CHECKED 32u	   /* of each kind, and no more */
-#define CHECKED_SLOTS 256u /* of endpoints or destinations; of more, others come after another turn */
+#define CHECKED 32u /* of each kind, and no more */
+/* of endpoints or destinations; of more, others come after another turn */
+#define CHECKED_SLOTS 256u
 
 /* Which of so many are looked at now: those from the answer on. */
 static uint32_t check_from(const struct hd_node *node, uint32_t count)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Services, connections and event queues check themselves in builds with assertions: hd_node_check sees when what one keeps is wrong. */
+/*
+ * Services, connections and event queues check themselves in builds with assertions: hd_node_check
+ * sees when what one keeps is wrong.
+ */
 #include "engine/cm/cm.h"
 #include "engine/node/turn.h"
 #include "engine/test/test_noticed.h"
 #include "engine/test/test_rig.h"
 
-/* ---- a caller has asked, and the program has not read of it -------------------------------------------------------------------------- */
+/* ---- a caller has asked, and the program has not read of it ---------------------------------- */
 
 static struct hd_request *request(struct rig *r)
 {
@@ -148,7 +151,7 @@ static void make_wrong_asked(void *scene, size_t i)
 		wrong_asked[i](scene);
 }
 
-/* ---- both are up --------------------------------------------------------------------------------------------------------------------- */
+/* ---- both are up ----------------------------------------------------------------------------- */
 
 static void leads_elsewhere(struct rig *r)
 {
@@ -179,7 +182,7 @@ static void make_wrong_up(void *scene, size_t i)
 		wrong_up[i](scene);
 }
 
-/* ---- do they notice? ----------------------------------------------------------------------------------------------------------------- */
+/* ---- do they notice? ------------------------------------------------------------------------- */
 
 static void each_is_noticed(void **state)
 {

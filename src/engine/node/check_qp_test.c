@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Queue pairs check themselves in builds with assertions: hd_node_check sees when what is counted of one, or what its state says, is wrong. */
+/*
+ * Queue pairs check themselves in builds with assertions: hd_node_check sees when what is counted
+ * of one, or what its state says, is wrong.
+ */
 #include "engine/node/turn.h"
 #include "engine/qp/qp.h"
 #include "engine/test/test_noticed.h"
@@ -47,7 +50,7 @@ static void scene_close(struct scene *s)
 	free(s->in);
 }
 
-/* ---- the send queue ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the send queue -------------------------------------------------------------------------- */
 
 static struct hd_wqe *first(struct scene *s)
 {
@@ -94,7 +97,7 @@ static void direct_are_miscounted(struct scene *s)
 	s->a->life.sq.direct++;
 }
 
-/* ---- what comes in ------------------------------------------------------------------------------------------------------------------ */
+/* ---- what comes in --------------------------------------------------------------------------- */
 
 static struct hd_lane_place *place(struct scene *s)
 {
@@ -133,7 +136,7 @@ static void window_is_awaited_by_nothing(struct scene *s)
 	s->b->respq.taking = true;
 }
 
-/* ---- its state ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- its state ------------------------------------------------------------------------------- */
 
 static void has_failed_of_nothing(struct scene *s)
 {
@@ -170,7 +173,7 @@ static void is_held_off_while_all_is_well(struct scene *s)
 	s->a->life.holdoff.state = HD_HOLDOFF_RUNS;
 }
 
-/* ---- do they notice? ----------------------------------------------------------------------------------------------------------------- */
+/* ---- do they notice? ------------------------------------------------------------------------- */
 
 static void (*const wrong[])(struct scene *s) = {
 	more_is_posted_than_there_is_room_for,

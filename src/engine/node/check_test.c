@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What checks itself in builds with assertions: each of these notices when what it looks at is wrong. */
+/*
+ * What checks itself in builds with assertions: each of these notices when
+ * what it looks at is wrong.
+ */
 #include "engine/event/event.h"
 #include "engine/link/link.h"
 #include "engine/mr/mr.h"
@@ -13,9 +16,9 @@
 #define BIG (1 << 20)
 
 /*
- * Two that have met: at b one message waits and one receive is posted, and a has a region and a completion that is not
- * read. Of a's messages in order a long one is under way, a short one has ended and waits for it, and two are behind a
- * fence.
+ * Two that have met: at b one message waits and one receive is posted, and a has a region and a
+ * completion that is not read. Of a's messages in order a long one is under way, a short one has
+ * ended and waits for it, and two are behind a fence.
  */
 struct scene {
 	struct pair p;
@@ -63,7 +66,7 @@ static void scene_close(struct scene *s)
 	free(s->big);
 }
 
-/* ---- what may go wrong ------------------------------------------------------------------------------------------------------------- */
+/* ---- what may go wrong ----------------------------------------------------------------------- */
 
 static void credit_is_lost(struct scene *s)
 {
@@ -436,7 +439,7 @@ static void rests_are_miscounted(struct scene *s)
 	hd_names(s->p.a.node)->rest_count++;
 }
 
-/* ---- do they notice? ----------------------------------------------------------------------------------------------------------------- */
+/* ---- do they notice? ------------------------------------------------------------------------- */
 
 static void (*const wrong[])(struct scene *s) = {
 	credit_is_lost,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The engine through its own door: two nodes in one process, over every transport; what fronts rely on. */
+/*
+ * The engine through its own door: two nodes in one process, over every
+ * transport; what fronts rely on.
+ */
 #include "engine/test/test_pair.h"
 
 #include <errno.h>
@@ -11,7 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* ---- the tests --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 static const size_t sizes[] = { 0,     1,     8,     24,    25,	    64,	     1000,	   4096,
 				16384, 16385, 65536, 65537, 300000, 1 << 20, (5 << 20) + 7 };
@@ -65,7 +68,10 @@ static void sizes_with_eager_settings_beyond_the_window(void **state)
 	unsetenv("HEDDLE_EAGER_TCP");
 }
 
-/* The buffer of an injected message is free on return, whatever the limit of eager ones is: also where it is announced first. */
+/*
+ * The buffer of an injected message is free on return, whatever the limit of eager ones is: also
+ * where it is announced first.
+ */
 static void inject_beyond_the_eager_limit(void **state)
 {
 	unsigned char out[HD_MAX_INJECT], in[HD_MAX_INJECT];
@@ -151,7 +157,10 @@ static void multi_receive(void **state)
 	}
 }
 
-/* Parts begin aligned, and a buffer with less room left than was asked for is given back: of the nodes of tests 64 bytes. */
+/*
+ * Parts begin aligned, and a buffer with less room left than was asked for is given back: of the
+ * nodes of tests 64 bytes.
+ */
 static void multi_receive_parts(void **state)
 {
 	_Alignas(8) unsigned char buf[200], out[150] = { 0 };
@@ -267,7 +276,10 @@ static void cancel_takes_the_oldest(void **state)
 	pair_close(&p);
 }
 
-/* Far more than a window, to a receiver that takes nothing: the sender is told to wait, then all arrives in order. */
+/*
+ * Far more than a window, to a receiver that takes nothing: the sender is told to wait,
+ * then all arrives in order.
+ */
 static void flood_is_bounded_and_lossless(void **state)
 {
 	unsigned char out[64] = { 0 }, in[64];
@@ -436,7 +448,10 @@ static void arm(struct pair *p, struct hd_cq *cq)
 	}
 }
 
-/* Two sleep; what wakes one of them must not make peers believe that the other needs no waking any more. */
+/*
+ * Two sleep; what wakes one of them must not make peers believe that the other
+ * needs no waking any more.
+ */
 static void one_sleeper_does_not_hide_another(void **state)
 {
 	struct hd_cq *other;
@@ -507,7 +522,10 @@ static void sleeps_without_descriptors(void **state)
 	}
 }
 
-/* One thread sleeps while another makes progress with much traffic, and then stops: the sleeper must notice what comes next. */
+/*
+ * One thread sleeps while another makes progress with much traffic, and then stops: the sleeper
+ * must notice what comes next.
+ */
 static void a_sleeper_outlasts_a_busy_time(void **state)
 {
 	struct hd_cq *other;

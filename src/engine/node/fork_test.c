@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A program forks in the middle of its traffic. In the child every call says at once that the node is of no use there; the parent
- * does not notice anything. A child does not assert: its exit status tells the line that went wrong, or 0.
+ * A program forks in the middle of its traffic. In the child every call says at once that the node
+ * is of no use there; the parent does not notice anything. A child does not assert: its exit status
+ * tells the line that went wrong, or 0.
  */
 #include "engine/test/test_pair.h"
 
@@ -37,7 +38,7 @@ static void expect_child(pid_t pid)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* ---- in the child -------------------------------------------------------------------------------------------------------- */
+/* ---- in the child ---------------------------------------------------------------------------- */
 
 static void sending_fails(struct side *s)
 {
@@ -153,7 +154,7 @@ static pid_t fork_child_of(struct pair *p, bool closes)
 	_exit(0);
 }
 
-/* ---- in the parent ------------------------------------------------------------------------------------------------------- */
+/* ---- in the parent --------------------------------------------------------------------------- */
 
 static void exchange(struct pair *p, int count, size_t len, unsigned char *out, unsigned char *in)
 {
@@ -236,8 +237,9 @@ static void armed_parent_is_woken_all_the_same(void **state)
 }
 
 /*
- * The address sanitizer's allocator has locks that are not seen to at a fork: a child hangs in malloc when another thread held one.
- * There the nodes' threads are kept out of it for that moment; elsewhere they may be anywhere.
+ * The address sanitizer's allocator has locks that are not seen to at a fork: a child hangs in
+ * malloc when another thread held one. There the nodes' threads are kept out of it for that moment;
+ * elsewhere they may be anywhere.
  */
 static pid_t fork_among_threads(struct pair *p, bool closes)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Endpoints and peers that go away in the middle of something: everything ends, once, and nothing is left behind. */
+/*
+ * Endpoints and peers that go away in the middle of something: everything ends, once,
+ * and nothing is left behind.
+ */
 #include "engine/test/test_wire.h"
 
 #include <arpa/inet.h>
@@ -9,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- closing under way --------------------------------------------------------------------------------------------- */
+/* ---- closing under way ----------------------------------------------------------------------- */
 
 /* The other endpoint closes while more is queued for it than it has granted credit for. */
 static void gone_endpoint_fails_what_is_queued(void **state)
@@ -42,8 +45,8 @@ static void gone_endpoint_fails_what_is_queued(void **state)
 }
 
 /*
- * The sender closes its endpoint between two frames of a long message, and its memory goes away: nothing reads that any more, and
- * the receive ends in error.
+ * The sender closes its endpoint between two frames of a long message, and its memory goes away:
+ * nothing reads that any more, and the receive ends in error.
  */
 static void sender_closes_between_frames(void **state)
 {
@@ -79,7 +82,7 @@ static void sender_closes_between_frames(void **state)
 	free(in);
 }
 
-/* ---- messages that come in pieces ---------------------------------------------------------------------------------- */
+/* ---- messages that come in pieces ------------------------------------------------------------ */
 
 #define LONG_ONE 50000u
 
@@ -173,7 +176,10 @@ static struct hd_claim *find_message(struct side *s, enum found how, unsigned ch
 	return claim;
 }
 
-/* The endpoint closes while a message for it is coming in: the sender gets one answer, and nothing is kept. */
+/*
+ * The endpoint closes while a message for it is coming in: the sender gets one
+ * answer, and nothing is kept.
+ */
 static void endpoint_closes_within_a_message(void **state)
 {
 	static const uint8_t flags[] = { HD_PKT_F_ACK, HD_PKT_F_DELIVERED,
@@ -197,7 +203,10 @@ static void endpoint_closes_within_a_message(void **state)
 	free(in);
 }
 
-/* Of all who are in the middle of one each is told, and so is nobody else: the next one of theirs is as any other. */
+/*
+ * Of all who are in the middle of one each is told, and so is nobody else: the next one
+ * of theirs is as any other.
+ */
 static void endpoint_closes_within_messages_of_several(void **state)
 {
 	struct wire w[3];
@@ -218,7 +227,10 @@ static void endpoint_closes_within_messages_of_several(void **state)
 	close_rest(&s);
 }
 
-/* The sender dies in the middle: a receive that has met the message gets an error, and the message is forgotten. */
+/*
+ * The sender dies in the middle: a receive that has met the message gets an error, and
+ * the message is forgotten.
+ */
 static void sender_dies_within_a_message(void **state)
 {
 	unsigned char *in = malloc(LONG_ONE);
@@ -276,7 +288,10 @@ static void claim_is_discarded_within_a_message(void **state)
 	}
 }
 
-/* It waits as soon as it is announced, so it is found and discarded then; its sender hears that it was taken. */
+/*
+ * It waits as soon as it is announced, so it is found and discarded then; its sender
+ * hears that it was taken.
+ */
 static void half_a_message_is_found_and_discarded(void **state)
 {
 	static const uint8_t flags[] = { HD_PKT_F_ACK, HD_PKT_F_DELIVERED };
@@ -302,9 +317,12 @@ static void half_a_message_is_found_and_discarded(void **state)
 	}
 }
 
-/* ---- multi-receive buffers ----------------------------------------------------------------------------------------- */
+/* ---- multi-receive buffers ------------------------------------------------------------------- */
 
-/* A long message comes into the buffer while a short one uses up its rest: it is released with whichever ends last, once. */
+/*
+ * A long message comes into the buffer while a short one uses up its rest: it is released with
+ * whichever ends last, once.
+ */
 static void multi_receive_is_released_by_its_last_message(void **state)
 {
 	const size_t big = 8 << 20, small = 1000;
@@ -342,7 +360,10 @@ static void multi_receive_is_released_by_its_last_message(void **state)
 	free(in);
 }
 
-/* Cancelling releases the buffer too, but not before a message that has begun to come into it has ended. */
+/*
+ * Cancelling releases the buffer too, but not before a message that has begun
+ * to come into it has ended.
+ */
 static void cancelled_multi_receive_waits_for_its_messages(void **state)
 {
 	unsigned char *in = malloc(2 * LONG_ONE);
@@ -384,7 +405,7 @@ static void cancelled_multi_receive_waits_for_its_messages(void **state)
 	free(in);
 }
 
-/* ---- messages of peers that are gone ------------------------------------------------------------------------------- */
+/* ---- messages of peers that are gone --------------------------------------------------------- */
 
 /* As many whole messages of n bytes as the first window holds come to s, and wait there. */
 static int fill_window(struct wire *w, struct side *s, uint32_t n)
@@ -400,7 +421,10 @@ static int fill_window(struct wire *w, struct side *s, uint32_t n)
 	return (int)count;
 }
 
-/* Peers that leave messages behind and die, one after the other, hold no more memory together than is allowed. */
+/*
+ * Peers that leave messages behind and die, one after the other, hold no more memory
+ * together than is allowed.
+ */
 static void dead_peers_share_the_cap(void **state)
 {
 	unsigned char in[4000];
@@ -453,7 +477,10 @@ static struct hd_dest *name_of(struct side *s, const char *addr, uint16_t port)
 	return dest;
 }
 
-/* A message of a peer that nobody knows waits; the peer dies, and its number goes to somebody else, who has not sent anything. */
+/*
+ * A message of a peer that nobody knows waits; the peer dies, and its number goes to somebody else,
+ * who has not sent anything.
+ */
 static void a_number_given_anew_inherits_no_message(void **state)
 {
 	struct hd_pkt pkt, announce = { .kind = HD_PKT_ANNOUNCE };
@@ -489,7 +516,10 @@ static void a_number_given_anew_inherits_no_message(void **state)
 	side_close(&s);
 }
 
-/* A message waits from somebody whom the program then calls by a name that was not announced: it is from that name. */
+/*
+ * A message waits from somebody whom the program then calls by a name that was not
+ * announced: it is from that name.
+ */
 static void a_waiting_message_follows_its_sender_to_a_new_name(void **state)
 {
 	unsigned char *out = calloc(1, 1 << 20), *in = malloc(1 << 20);
@@ -521,11 +551,12 @@ static void a_waiting_message_follows_its_sender_to_a_new_name(void **state)
 	free(in);
 }
 
-/* ---- credit ------------------------------------------------------------------------------------------------------------- */
+/* ---- credit ---------------------------------------------------------------------------------- */
 
 /*
- * Half of the window is held by messages that wait, nearly a quarter has been freed but is not worth a grant: the longest eager
- * message must go through all the same, since nothing else would ever bring the grant.
+ * Half of the window is held by messages that wait, nearly a quarter has been freed but is not
+ * worth a grant: the longest eager message must go through all the same, since nothing else
+ * would ever bring the grant.
  */
 static void longest_eager_message_gets_its_credit(void **state)
 {

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- opening ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int ports_open(struct hd_node *node)
 {
@@ -71,7 +71,10 @@ static void rooms_fini(struct hd_node *node)
 	hd_names_fini(node);
 }
 
-/* A node's parts, in the order in which they are opened; closed from the last to the first, those that were not opened too. */
+/*
+ * A node's parts, in the order in which they are opened; closed from the last to the first, those
+ * that were not opened too.
+ */
 static const struct node_part {
 	int (*open)(struct hd_node *node);
 	void (*close)(struct hd_node *node);
@@ -156,7 +159,7 @@ int hd_node_open(const struct hd_node_attr *attr, struct hd_node **out)
 	return 0;
 }
 
-/* ---- closing ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 /* What comes to its end while the node is whole, in this order, with its lock. */
 static void (*const ends[])(struct hd_node *node) = {

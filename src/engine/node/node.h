@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A node, whole: private to node, for who makes it and takes it apart. Everybody else sees what his room and those below it keep: core/state.h. */
+/*
+ * A node, whole: private to node, for who makes it and takes it apart. Everybody else sees what his
+ * room and those below it keep: core/state.h.
+ */
 #ifndef HD_ENGINE_NODE_H
 #define HD_ENGINE_NODE_H
 

@@ -11,7 +11,10 @@
 
 const struct hd_link_observers hd_link_observers = {
 	.broken = hd_stream_broken,
-	/* connections first, so that what they had under way ends as theirs; what was queued before what had begun; then what has come */
+	/*
+	 * connections first, so that what they had under way ends as theirs; what was queued before
+	 * what had begun; then what has come
+	 */
 	.ended = { hd_callers_ended, hd_backlog_ended, hd_pendings_ended, hd_rqs_ended, hd_claims_ended,
 		   hd_respqs_ended },
 	.bound = hd_backlog_bound,
@@ -20,7 +23,10 @@ const struct hd_link_observers hd_link_observers = {
 	.forgotten = hd_rqs_forget,
 	.forgo = hd_rqs_forgo,
 	.renewed = hd_epoch_renewed,
-	/* by age: what was accepted before its peer could take it; requests of queue pairs; long messages, a frame each */
+	/*
+	 * by age: what was accepted before its peer could take it; requests of queue pairs;
+	 * long messages, a frame each
+	 */
 	.push = { hd_backlog_push, hd_sqs_push, hd_frames_push },
 	.push_direct = hd_direct_push,
 };

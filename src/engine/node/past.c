@@ -20,7 +20,10 @@ static const char *in_bytes(uint64_t n, char *text, size_t size)
 	return text;
 }
 
-/* What goes from process to process is of long messages and of one-sided operations; what goes over sockets is of packets, and stands beside them. */
+/*
+ * What goes from process to process is of long messages and of one-sided operations; what goes over
+ * sockets is of packets, and stands beside them.
+ */
 static void say_port(struct hd_port *port)
 {
 	struct hd_port_past past = port->past;

@@ -13,7 +13,7 @@
 
 #include <unistd.h>
 
-/* ---- fork --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 /* A full queue closes the short way of receives. */
 static void receives_forked(struct hd_node *node)
@@ -36,7 +36,10 @@ static void front_forked(struct hd_node *node)
 		hd_core(node)->attr.on_fork(hd_core(node)->attr.arg);
 }
 
-/* What becomes of a node in the child, in this order: dead first, and the front last, whose calls are refused then. Async-signal-safe, all of it. */
+/*
+ * What becomes of a node in the child, in this order: dead first, and the front last, whose calls
+ * are refused then. Async-signal-safe, all of it.
+ */
 static void (*const forked[])(struct hd_node *node) = {
 	hd_core_forked, hd_triggers_forked, hd_acks_forked,	 hd_links_forked, receives_forked,
 	ports_forked,	hd_groups_forked,   hd_listeners_forked, front_forked,
@@ -48,12 +51,12 @@ void hd_node_forked(struct hd_node *node)
 		forked[i](node);
 }
 
-/* ---- exit --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- exit ------------------------------------------------------------------------------------ */
 
 #define LAST_WORDS_MS 1000
 #define LAST_WORDS_LOOK_US 500
-#define IN_USE_LOOKS \
-	100 /* whoever has the lock may be a call that a signal's handler, which exits, has interrupted */
+/* whoever has the lock may be a call that a signal's handler, which exits, has interrupted */
+#define IN_USE_LOOKS 100
 
 static bool last_words_wait(struct hd_node *node, bool only_look)
 {
@@ -65,7 +68,10 @@ static bool last_words_wait(struct hd_node *node, bool only_look)
 	return wait;
 }
 
-/* Somebody else is in the middle of it; where there is no lock, he has polled since, and so goes on. */
+/*
+ * Somebody else is in the middle of it; where there is no lock, he has
+ * polled since, and so goes on.
+ */
 static bool node_is_in_use(struct hd_node *node, uint64_t turns)
 {
 	return hd_core(node)->gate.locked ? hd_biased_is_taken(&hd_core(node)->gate.lock)
@@ -103,8 +109,9 @@ static void past_say(struct hd_node *node)
 }
 
 /*
- * What a program leaves open ends with the process; but a thread of ours must not outlive what it needs: destructors of libraries come next.
- * What is still to be written out is. A list that is being changed is left alone.
+ * What a program leaves open ends with the process; but a thread of ours must not outlive what it
+ * needs: destructors of libraries come next. What is still to be written out is. A list that is
+ * being changed is left alone.
  */
 static void __attribute__((destructor)) process_ends(void)
 {

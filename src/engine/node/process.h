@@ -9,7 +9,10 @@
 /* hd_node_forked: this is a child that fork(2) has just made. Async-signal-safe. */
 void hd_node_forked(struct hd_node *node);
 
-/* hd_past_say (past.c): what the node has done, into the log at the level info, once. With its lock. */
+/*
+ * hd_past_say (past.c): what the node has done, into the log at the level
+ * info, once. With its lock.
+ */
 void hd_past_say(struct hd_node *node);
 
 #endif

@@ -61,7 +61,7 @@ static void push(struct pair *p, struct hd_ep *ep, struct hd_dest *to, const voi
 	assert_int_equal(rc, 0);
 }
 
-/* ---- receive queues ------------------------------------------------------------------------------------------------- */
+/* ---- receive queues -------------------------------------------------------------------------- */
 
 struct shared {
 	struct pair p;
@@ -181,7 +181,10 @@ static void an_endpoint_that_closes_leaves_the_buffers(void **state)
 	}
 }
 
-/* Cancelled and not found: said where somebody listens. Claimed, and its endpoint gone: an error instead of the message. */
+/*
+ * Cancelled and not found: said where somebody listens. Claimed, and its endpoint gone: an
+ * error instead of the message.
+ */
 static void what_nobody_took_is_told_all_the_same(void **state)
 {
 	struct iovec iov = { (unsigned char[8]){ 0 }, 8 };
@@ -218,9 +221,12 @@ static void what_nobody_took_is_told_all_the_same(void **state)
 	}
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------- */
 
-/* Descriptors are short: names stay different, each leads where it should, and the port alone leads nowhere. */
+/*
+ * Descriptors are short: names stay different, each leads where it should, and the
+ * port alone leads nowhere.
+ */
 static void crowded_endpoints_keep_their_names(void **state)
 {
 	struct rlimit before, few = { 64, 64 };
@@ -373,7 +379,7 @@ static void slots_are_read_only_where_they_were_written(void **state)
 	assert_int_equal(in6.sin6_flowinfo, 0);
 }
 
-/* ---- the rest --------------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 /* Receives posted before are forgotten, what waits stays, completions go to the new queue. */
 static void a_rebound_endpoint_completes_elsewhere(void **state)

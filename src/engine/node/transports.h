@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Which transports there are: the table that a node opens, best last, and what carries its groups. */
+/*
+ * Which transports there are: the table that a node opens, best last, and what carries its groups.
+ */
 #ifndef HD_ENGINE_TRANSPORTS_H
 #define HD_ENGINE_TRANSPORTS_H
 

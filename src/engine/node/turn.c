@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What each room does in a turn of progress, beside what it has put into the lists of its phases. */
+/*
+ * What each room does in a turn of progress, beside what it has put into the lists of its phases.
+ */
 #include "engine/node/turn.h"
 
 #include "engine/core/core.h"

@@ -8,7 +8,10 @@
 
 extern const struct hd_turn_ops hd_turn_ops;
 
-/* hd_node_check (check.c): asserts in builds with assertions that what each room keeps agrees with itself. */
+/*
+ * hd_node_check (check.c): asserts in builds with assertions that what each room
+ * keeps agrees with itself.
+ */
 void hd_node_check(struct hd_node *node);
 
 #endif

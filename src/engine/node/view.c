@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* See engine/api/view.h. All that is copied here is of another process: no pointer in it leads anywhere. */
+/*
+ * See engine/api/view.h. All that is copied here is of another process: no
+ * pointer in it leads anywhere.
+ */
 #include "engine/engine.h"
 #include "engine/ep/ep.h"
 #include "engine/link/link.h"
@@ -52,7 +55,7 @@ static bool view_get(const struct hd_view_reader *r, const void *at, void *to, s
 	return at && r->read(r->arg, (uint64_t)(uintptr_t)at, to, len);
 }
 
-/* ---- endpoints -------------------------------------------------------------------------------------------------------------------- */
+/* ---- endpoints ------------------------------------------------------------------------------- */
 
 /* One endpoint with what it points to, all of it copied. */
 struct view_parts {
@@ -63,7 +66,8 @@ struct view_parts {
 	struct hd_qp qp;
 	struct hd_conn conn; /* idle: there is none */
 	struct hd_bound_port port;
-	struct hd_peer peer; /* on whose credit or room the send queue waits; state DEAD: on nobody's */
+	/* on whose credit or room the send queue waits; state DEAD: on nobody's */
+	struct hd_peer peer;
 };
 
 static const char *kind_of(const struct hd_ep *ep)
@@ -228,9 +232,12 @@ static int view_eps(const struct hd_view_reader *r, const struct hd_names *names
 	return 0;
 }
 
-/* ---- peers -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
-/* room: bytes of credit that are left: where that is not enough for any send, nothing needs to wait here for the program to wait for it. */
+/*
+ * room: bytes of credit that are left: where that is not enough for any send, nothing needs to wait
+ * here for the program to wait for it.
+ */
 static void say_peer(const struct hd_peer *p, bool sends_wait, uint64_t room, char *text, size_t size)
 {
 	text[0] = '\0';

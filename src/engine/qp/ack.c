@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What a queue pair has accepted, where two nodes share memory: a row for each, which says it at once and costs no packet
- * (hd_link_ops.accept). Who has sent looks there when he waits, not in every turn: the line of the row would go to and fro. A message that
- * goes back in the meantime carries the same news (HD_PKT_F_MSN), so that who asks and answers has one line of shared memory for
- * each message. And who sleeps is woken for it only if something depends on it: a completion, what has been posted and not begun, or the next
- * post, where there is no room for it.
+ * What a queue pair has accepted, where two nodes share memory: a row for each, which says it at
+ * once and costs no packet (hd_link_ops.accept). Who has sent looks there when he waits, not in
+ * every turn: the line of the row would go to and fro. A message that goes back in the meantime
+ * carries the same news (HD_PKT_F_MSN), so that who asks and answers has one line of shared memory
+ * for each message. And who sleeps is woken for it only if something depends on it: a completion,
+ * what has been posted and not begun, or the next post, where there is no room for it.
  */
 #include "engine/qp/qp.h"
 
@@ -13,11 +14,13 @@
 #include "engine/core/core.h"
 
 #define COMPLETES (HD_SEND_COMPLETE | HD_SEND_WORK)
-#define SCANNED 64	/* WQEs that are looked at before a node sleeps; of more it is to be woken */
-#define SOME 32		/* rows that are looked at in one turn of many */
-#define MANY 16		/* messages under way: worth a look at once */
-#define LOOK_NS 100	/* between two looks at a row */
-#define CARRIED_NS 3000 /* and after a message that has carried the news: the next one is likely to */
+/* WQEs that are looked at before a node sleeps; of more it is to be woken */
+#define SCANNED 64
+#define SOME 32	    /* rows that are looked at in one turn of many */
+#define MANY 16	    /* messages under way: worth a look at once */
+#define LOOK_NS 100 /* between two looks at a row */
+/* and after a message that has carried the news: the next one is likely to */
+#define CARRIED_NS 3000
 
 void hd_ack_publish_now(struct hd_qp *p)
 {
@@ -57,7 +60,7 @@ void hd_qps_init(struct hd_node *node)
 	TAILQ_INIT(&hd_qps(node)->awaiting);
 }
 
-/* ---- who waits ------------------------------------------------------------------------------------------------------------- */
+/* ---- who waits ------------------------------------------------------------------------------- */
 
 static bool is_listed(const struct hd_qp *p)
 {
@@ -136,7 +139,7 @@ void hd_ack_leave(struct hd_qp *p)
 	hd_await_leave(node);
 }
 
-/* ---- looking --------------------------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 void hd_ack_piggybacked(struct hd_qp *p, const struct hd_pkt *pkt)
 {

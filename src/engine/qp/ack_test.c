@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What a queue pair has accepted, told by shared memory: nobody waits for a program that has gone to do something else. */
+/*
+ * What a queue pair has accepted, told by shared memory: nobody waits for a program that has
+ * gone to do something else.
+ */
 #include "engine/core/core.h"
 #include "engine/qp/qp.h"
 #include "engine/test/test_qp.h"
@@ -196,7 +199,10 @@ static int post_quietly(struct side *s)
 	return rc;
 }
 
-/* A thread fills the line with what tells nobody, and goes on trying, while another one sleeps for the node: nobody else looks. */
+/*
+ * A thread fills the line with what tells nobody, and goes on trying, while another one sleeps for
+ * the node: nobody else looks.
+ */
 static void finds_room_while_one_sleeps(void **state)
 {
 	struct pair p;
@@ -346,7 +352,10 @@ static void say(struct pair *p, uint64_t word)
 	link->ops->accept(link, p->b.ep->index, word);
 }
 
-/* A row is the other end's to write: nothing is believed of it but what concerns a message that is on its way. */
+/*
+ * A row is the other end's to write: nothing is believed of it but what concerns a
+ * message that is on its way.
+ */
 static void lies_about_nothing_else(void **state)
 {
 	struct pair p;
@@ -382,7 +391,10 @@ static void say_and_count(struct hd_link *link, uint32_t row, uint64_t word)
 	real->accept(link, row, word);
 }
 
-/* Several messages that come in one turn are told of by one word, also where not all of them find a receive. */
+/*
+ * Several messages that come in one turn are told of by one word, also where not
+ * all of them find a receive.
+ */
 static void is_said_once_in_a_turn(void **state)
 {
 	struct hd_link_ops counting;

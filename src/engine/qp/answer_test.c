@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Answers name the life of the queue pair that they are for: one for the life before means nothing to the next, whatever its number. */
+/*
+ * Answers name the life of the queue pair that they are for: one for the life before means nothing
+ * to the next, whatever its number.
+ */
 #include "engine/link/link.h"
 #include "engine/qp/qp.h"
 #include "engine/test/test_qp.h"
@@ -31,7 +34,10 @@ static void begin_anew(struct pair *p, struct side *s, struct side *other)
 	pair_settle(p, 5);
 }
 
-/* Both are in their second life, and have talked. Then a sends what nobody receives; returns its number. */
+/*
+ * Both are in their second life, and have talked. Then a sends what nobody
+ * receives; returns its number.
+ */
 static uint32_t open_and_send(struct pair *p, const char *transport)
 {
 	qps_open(p, transport, RC);

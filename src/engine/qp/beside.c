@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Long messages and writes that come in for a queue pair at the same time: what may begin beside what, and how they
- * fail. They end in the order in which they came, by a lane (xfer/lane.h). The data of writes, which may overlap,
- * comes in this order as well: their sender sees to that (frames.c).
+ * Long messages and writes that come in for a queue pair at the same time: what may begin beside
+ * what, and how they fail. They end in the order in which they came, by a lane (xfer/lane.h). The
+ * data of writes, which may overlap, comes in this order as well: their sender sees to that
+ * (frames.c).
  */
 #include "engine/link/link.h"
 #include "engine/qp/qp.h"
@@ -52,7 +53,10 @@ void hd_beside_end(struct hd_transfer *t)
 		hd_qp_kick(p);
 }
 
-/* Nothing is received behind something that has failed; its sender, who may not know of that, is told. */
+/*
+ * Nothing is received behind something that has failed; its sender, who may
+ * not know of that, is told.
+ */
 static void beside_fail(struct hd_qp *p, struct hd_transfer *t, enum hd_status *status)
 {
 	if (!*status && p->life.lane.status) {

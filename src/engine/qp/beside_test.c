@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What of a queue pair happens side by side: long messages, and transfers that wait to be copied directly. */
+/*
+ * What of a queue pair happens side by side: long messages, and transfers that
+ * wait to be copied directly.
+ */
 #include "engine/qp/qp.h"
 #include "engine/test/test_qp.h"
 
@@ -33,7 +36,10 @@ static int buffers_free(void **state)
 	return 0;
 }
 
-/* The first ones are the longest, so that those behind them are here first; a short one now and then. */
+/*
+ * The first ones are the longest, so that those behind them are here first;
+ * a short one now and then.
+ */
 static size_t length(int i)
 {
 	return i % 10 == 9 ? 8 : ROOM - (size_t)(i % 10) * 60000;
@@ -44,7 +50,7 @@ static struct hd_qp *pair_of(const struct side *s)
 	return s->ep->qp;
 }
 
-/* ---- long messages ------------------------------------------------------------------------------------------------------- */
+/* ---- long messages --------------------------------------------------------------------------- */
 
 static void complete_in_order(void **state)
 {
@@ -89,7 +95,10 @@ static void come_side_by_side(void **state)
 	pair_close(&p);
 }
 
-/* The region of one that is not the first closes while both come in: nothing is written there any more. */
+/*
+ * The region of one that is not the first closes while both come in: nothing
+ * is written there any more.
+ */
 static void a_region_closes(void **state)
 {
 	static const struct hd_mr_fault fault = { memory, HD_S_ACCESS };
@@ -166,7 +175,10 @@ static void middling_side_by_side(const char *transport, uint32_t policy)
 	pair_close(&p);
 }
 
-/* A reliable pair's are announced behind two that went, an unreliable one's behind those that the link's credit lets go. */
+/*
+ * A reliable pair's are announced behind two that went, an unreliable one's behind those that
+ * the link's credit lets go.
+ */
 static void middling_ones_come_side_by_side(void **state)
 {
 	EACH_TRANSPORT(t)
@@ -198,7 +210,10 @@ static void a_failure_waits_for_those_before_it(void **state)
 	}
 }
 
-/* However far they have come, each receive is told of once, in order, and nothing good behind something bad. Returns whether any was bad. */
+/*
+ * However far they have come, each receive is told of once, in order, and nothing good behind
+ * something bad. Returns whether any was bad.
+ */
 static bool check_end(struct pair *p, int count)
 {
 	bool bad = false;
@@ -295,7 +310,7 @@ static void reset_and_close_while_they_come(void **state)
 	}
 }
 
-/* ---- transfers that wait to be copied directly ---------------------------------------------------------------------------- */
+/* ---- transfers that wait to be copied directly ----------------------------------------------- */
 
 static uint32_t requests(const struct pair *p)
 {
@@ -352,7 +367,10 @@ static void wait_to_be_copied(void **state)
 	}
 }
 
-/* Of requests that are posted before the other end has heard of us, the first goes by packet, and brings that about. */
+/*
+ * Of requests that are posted before the other end has heard of us, the first goes by
+ * packet, and brings that about.
+ */
 static void all_but_the_first_of_a_life_are_copied(void **state)
 {
 	struct hd_mr *mr;
@@ -415,9 +433,12 @@ static void the_target_dies_while_they_wait(void **state)
 	}
 }
 
-/* ---- writes --------------------------------------------------------------------------------------------------------------- */
+/* ---- writes ---------------------------------------------------------------------------------- */
 
-/* They come side by side, whether they are long or could go with their request; the last one to the same place is what stays there. */
+/*
+ * They come side by side, whether they are long or could go with their request; the last one to the
+ * same place is what stays there.
+ */
 static void writes_come_side_by_side(void **state)
 {
 	static const size_t lengths[] = { ROOM, MIDDLE - 100 };
@@ -486,7 +507,10 @@ static void writes_are_there_in_order(void **state)
 	pair_close(&p);
 }
 
-/* A long write that uses up a receive at its end, and a long message behind it: the first receive is the write's. */
+/*
+ * A long write that uses up a receive at its end, and a long message behind it: the
+ * first receive is the write's.
+ */
 static void a_message_waits_behind_a_write_that_tells(void **state)
 {
 	struct hd_mr *mr;
@@ -511,7 +535,10 @@ static void a_message_waits_behind_a_write_that_tells(void **state)
 	}
 }
 
-/* The region of the second of three closes: its memory stays as it is, and nothing behind it is written well. */
+/*
+ * The region of the second of three closes: its memory stays as it is, and nothing
+ * behind it is written well.
+ */
 static void a_region_closes_while_writes_come(void **state)
 {
 	struct hd_mr *mr[2];
@@ -572,7 +599,10 @@ static void write_and_turn(struct pair *p, struct hd_mr **mr, int turns)
 	}
 }
 
-/* Either end fails, resets or goes while they come: all of them end, once and in order, and nothing of them is left. */
+/*
+ * Either end fails, resets or goes while they come: all of them end, once and in order, and
+ * nothing of them is left.
+ */
 static void either_end_goes_while_writes_come(void **state)
 {
 	for (int turns = 0; turns < 12; turns++) {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Requests of a queue pair that bind memory windows and take them back: IBV_WR_BIND_MW, IBV_WR_LOCAL_INV of ibv_post_send(3). */
+/*
+ * Requests of a queue pair that bind memory windows and take them back: IBV_WR_BIND_MW,
+ * IBV_WR_LOCAL_INV of ibv_post_send(3).
+ */
 #include "engine/mr/mr.h"
 #include "engine/qp/qp.h"
 #include "engine/xfer/xfer.h"

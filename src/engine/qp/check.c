@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What holds of a queue pair whenever nothing of it is being changed, counted anew in builds with assertions: at the borders of this room, and in
- * the units.
+ * What holds of a queue pair whenever nothing of it is being changed, counted anew in builds with
+ * assertions: at the borders of this room, and in the units.
  */
 #include "engine/qp/holdoff.h"
 #include "engine/qp/qp.h"
 
 #ifndef NDEBUG
 
-#define CHECKED \
-	64u /* a longer send queue is not walked through: it would take as long for every request in it */
+/* a longer send queue is not walked through: it would take as long for every request in it */
+#define CHECKED 64u
 
 struct sums {
 	uint32_t units, ordered, reading, direct;
@@ -45,7 +45,10 @@ static void sq_check(const struct hd_qp *p)
 	       sums.direct == p->life.sq.direct);
 }
 
-/* Long transfers that come in, and those whose sender has gone (holdoff.c), which a reliable queue pair counts with them. */
+/*
+ * Long transfers that come in, and those whose sender has gone (holdoff.c), which a reliable
+ * queue pair counts with them.
+ */
 static void lane_check(const struct hd_qp *p)
 {
 	const struct hd_qp_lane *lane = &p->life.lane;

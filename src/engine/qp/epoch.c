@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * In which of their epochs two queue pairs talk. Each ibv_modify_qp(3) to RESET ends an epoch; programs give the next ones packet sequence
- * numbers, with which the requests of each end begin, and tell the other end. Every request carries, in its header, the
- * number at which its sender stands with the epoch of the target that it knows: that at which it has begun, or, when the target has begun
- * anew since, that of the first request which that one has not answered.
+ * In which of their epochs two queue pairs talk. Each ibv_modify_qp(3) to RESET ends an epoch;
+ * programs give the next ones packet sequence numbers, with which the requests of each end begin,
+ * and tell the other end. Every request carries, in its header, the number at which its sender
+ * stands with the epoch of the target that it knows: that at which it has begun, or, when the
+ * target has begun anew since, that of the first request which that one has not answered.
  *
- * Only the first request that an epoch sees of another is compared: from then on the two have agreed, until either begins anew. One that
- * does not agree waits, as for an end that is not ready: a card would drop it, and its sender try once more.
+ * Only the first request that an epoch sees of another is compared: from then on the two have
+ * agreed, until either begins anew. One that does not agree waits, as for an end that is not ready:
+ * a card would drop it, and its sender try once more.
  *
- * A request that was sent before its sender had heard of our epoch (its `gen` says so) may be of an epoch that has ended meanwhile, and may
- * have begun with the same number. So its sender is asked where it stands (EPOCH). The question comes behind what announces our
- * epoch, the answer behind what announces its next one.
+ * A request that was sent before its sender had heard of our epoch (its `gen` says so) may be of an
+ * epoch that has ended meanwhile, and may have begun with the same number. So its sender is asked
+ * where it stands (EPOCH). The question comes behind what announces our epoch, the answer behind
+ * what announces its next one.
  */
 #include "engine/link/link.h"
 #include "engine/name/name.h"
@@ -35,7 +38,7 @@ enum hd_epoch_known hd_epoch_known(const struct hd_qp *p, const struct hd_peer *
 	return p->life.resp.epoch_gen == hd_remote_gen(peer, src) ? HD_EPOCH_NOW : HD_EPOCH_BEFORE;
 }
 
-/* ---- our own epoch ------------------------------------------------------------------------------------------------------- */
+/* ---- our own epoch --------------------------------------------------------------------------- */
 
 void hd_epoch_publish(struct hd_qp *p)
 {
@@ -45,7 +48,7 @@ void hd_epoch_publish(struct hd_qp *p)
 	p->ep->page_epoch = hd_page_epoch(psn, p->ep->gen);
 }
 
-/* ---- the other end's ----------------------------------------------------------------------------------------------------- */
+/* ---- the other end's ------------------------------------------------------------------------- */
 
 void hd_epoch_no_more(struct hd_qp *p)
 {
@@ -93,7 +96,10 @@ uint32_t hd_epoch_row(const struct hd_qp *p)
 	return hd_page_epoch(psn, p->life.dest->gen);
 }
 
-/* The other end of p has another epoch: with that one nothing is agreed, and it knows of nothing that it had sent. */
+/*
+ * The other end of p has another epoch: with that one nothing is agreed, and it knows of
+ * nothing that it had sent.
+ */
 static void epoch_renew(struct hd_qp *p)
 {
 	bool pushing = p->life.sq.pushing;
@@ -129,7 +135,7 @@ void hd_epoch_renewed(struct hd_peer *peer, uint32_t index)
 	}
 }
 
-/* ---- questions ----------------------------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 static void epoch_answer(struct hd_link *link, const struct hd_pkt *to, struct hd_qp *p)
 {

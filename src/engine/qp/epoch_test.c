@@ -139,7 +139,10 @@ static void unreliable(void **state)
 	}
 }
 
-/* What was sent to a life that has ended, and nobody has looked at, is not for the next one, though its numbers are the same. */
+/*
+ * What was sent to a life that has ended, and nobody has looked at, is not for the next one, though
+ * its numbers are the same.
+ */
 static void leftovers(void **state)
 {
 	struct pair p;
@@ -180,7 +183,10 @@ static void succeed(struct pair *p)
 	assert_int_equal(hd_ep_index(p->a.ep), index);
 }
 
-/* What a queue pair had sent that is closed is not its successor's, though nobody had looked at it yet. */
+/*
+ * What a queue pair had sent that is closed is not its successor's, though
+ * nobody had looked at it yet.
+ */
 static void closed(void **state)
 {
 	struct pair p;
@@ -216,7 +222,10 @@ static void turn_until_queued(struct pair *p, const struct hd_peer *a)
 	}
 }
 
-/* a does not look what has come: two questions wait there, of which the first was about one that has been closed meanwhile. TCP would send nothing. */
+/*
+ * a does not look what has come: two questions wait there, of which the first was about one that
+ * has been closed meanwhile. TCP would send nothing.
+ */
 static void late_answers(void **state)
 {
 	const struct hd_peer *a;
@@ -289,7 +298,10 @@ static void at_once(void **state)
 		}
 }
 
-/* One is faster: its messages wait until the other one begins anew as well, whether it has failed meanwhile or not. */
+/*
+ * One is faster: its messages wait until the other one begins anew as well, whether it has
+ * failed meanwhile or not.
+ */
 static void early(void **state)
 {
 	struct pair p;
@@ -323,7 +335,10 @@ static void early(void **state)
 		}
 }
 
-/* One end alone begins anew: with the numbers at which the other one stands they agree, with others they do not. */
+/*
+ * One end alone begins anew: with the numbers at which the other one stands they agree,
+ * with others they do not.
+ */
 static void one_end(void **state)
 {
 	struct pair p;
@@ -364,7 +379,10 @@ static uint32_t patience_made(uint32_t ms)
 	return hd_patience_ms(epoch);
 }
 
-/* Four times what a card was told is the most that may pass (see ibv_modify_qp(3), timeout): nothing is rounded up. */
+/*
+ * Four times what a card was told is the most that may pass (see ibv_modify_qp(3),
+ * timeout): nothing is rounded up.
+ */
 static void no_time_is_made_longer(void **state)
 {
 	for (uint32_t ms = 1; ms < 1u << 30; ms += 1 + ms / 3) {

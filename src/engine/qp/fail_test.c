@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Queue pairs that fail: by what they ask for, in the middle, when they are told to; that they are reset, pause and drain. */
+/*
+ * Queue pairs that fail: by what they ask for, in the middle, when they are told to; that they
+ * are reset, pause and drain.
+ */
 #include "engine/qp/qp.h"
 #include "engine/test/test_qp.h"
 
@@ -11,7 +14,7 @@
 static unsigned char out[1 << 20], in[1 << 20];
 static unsigned char memory[1 << 20] __attribute__((aligned(64)));
 
-/* ---- offences ------------------------------------------------------------------------------------------------------------ */
+/* ---- offences -------------------------------------------------------------------------------- */
 
 static uint32_t told_code;
 static int told_err, told_count;
@@ -42,7 +45,10 @@ static void open_told(struct pair *p, const char *t, uint32_t policy, int *owner
 	qps_ready(p);
 }
 
-/* What is asked of b's memory is refused with err, and both have failed: what is behind it is flushed, in order. */
+/*
+ * What is asked of b's memory is refused with err, and both have failed: what is behind
+ * it is flushed, in order.
+ */
 static void check_offended(struct pair *p, const int *owner, int err)
 {
 	for (int i = 0; i < 3; i++)
@@ -116,7 +122,8 @@ static void too_long(void **state)
 			qp_send_as(&p.a, out, lens[i], out, HD_SEND_COMPLETE | HD_SEND_IMM);
 			qp_send(&p.a, out, 1, &out[1]);
 			e = qp_expect(&p, &p.b, in, HD_S_LENGTH);
-			assert_true(e.flags & HD_C_IMM && e.imm == 0x1234); /* and nothing of its epoch */
+			/* and nothing of its epoch */
+			assert_true(e.flags & HD_C_IMM && e.imm == 0x1234);
 			qp_expect(&p, &p.b, &in[1], HD_S_CANCELLED);
 			qp_expect(&p, &p.a, out, HD_S_LENGTH);
 			qp_expect(&p, &p.a, &out[1], HD_S_CANCELLED);
@@ -125,7 +132,7 @@ static void too_long(void **state)
 	}
 }
 
-/* ---- states -------------------------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 static void fails(void **state)
 {

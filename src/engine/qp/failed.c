@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Operations that their front knows to be wrong: they take their turn like others, and complete in error when it comes. */
+/*
+ * Operations that their front knows to be wrong: they take their turn like others, and
+ * complete in error when it comes.
+ */
 #include "engine/qp/qp.h"
 #include "engine/xfer/xfer.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Flushes of queue pairs: what they wait for, who may ask for them, and what a peer may say by one. */
+/*
+ * Flushes of queue pairs: what they wait for, who may ask for them, and what a peer may say by one.
+ */
 #include "engine/test/test_qp.h"
 #include "engine/test/test_wire.h"
 
@@ -157,7 +159,10 @@ static void at_another_kind(void **state)
 	}
 }
 
-/* A peer that says it to an endpoint which is no queue pair is refused; one whose list is wrong, or who brings data with it, is cut off. */
+/*
+ * A peer that says it to an endpoint which is no queue pair is refused; one whose list is wrong, or
+ * who brings data with it, is cut off.
+ */
 static void from_strangers(void **state)
 {
 	static const struct {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The other end has gone, and something of ours was under way: hd_qp_attr.holdoff_ms. A card learns of that by hearing nothing for
- * as long as it tries, and the receiving end not at all, while we are told at once. Programs that have all they need leave, with requests
- * of the other end still under way; that one is about to leave as well, and shall not find an error beside the last answers that it waits for.
+ * The other end has gone, and something of ours was under way: hd_qp_attr.holdoff_ms. A card learns
+ * of that by hearing nothing for as long as it tries, and the receiving end not at all, while we
+ * are told at once. Programs that have all they need leave, with requests of the other end still
+ * under way; that one is about to leave as well, and shall not find an error beside the last
+ * answers that it waits for.
  *
- * Requests stay in their WQEs: the first of them that is lost holds up what is behind it (hd_sq_retire). Receives whose messages
- * were coming in are kept here, until the endpoint fails or is reset: nobody who receives is told that the other end has gone, and one
- * that were told to be flushed would say that this end has failed.
+ * Requests stay in their WQEs: the first of them that is lost holds up what is behind it
+ * (hd_sq_retire). Receives whose messages were coming in are kept here, until the endpoint fails or
+ * is reset: nobody who receives is told that the other end has gone, and one that were told to be
+ * flushed would say that this end has failed.
  */
 #include "engine/qp/holdoff.h"
 #include "base/clock.h"
@@ -72,7 +75,10 @@ static bool is_lost(enum hd_status status)
 	       status == HD_S_PROTOCOL;
 }
 
-/* The same errors come from an end that is there, and has waited for long enough: so the whole peer has to be lost. */
+/*
+ * The same errors come from an end that is there, and has waited for long enough: so the
+ * whole peer has to be lost.
+ */
 static bool applies(const struct hd_qp *p, enum hd_status status)
 {
 	bool fits = is_gone(status) ||
@@ -106,7 +112,8 @@ bool hd_holdoff_receive(struct hd_qp *p, const struct hd_taken *taken, const str
 	held->received = *received;
 	STAILQ_INSERT_TAIL(&p->life.holdoff.receives, held, entry);
 	if (!p->attr.lossy)
-		p->life.lane.transfers++; /* what comes behind it waits, so that receives complete in order */
+		/* what comes behind it waits, so that receives complete in order */
+		p->life.lane.transfers++;
 	return true;
 }
 

@@ -10,8 +10,9 @@ struct hd_taken;
 struct hd_received;
 
 /*
- * hd_holdoff_send, hd_holdoff_receive: is this error not to be told of yet, since it says that the other end has gone? What it is of is kept
- * then. hd_holdoff_end: nothing is kept any more; receives complete with status; HD_S_OK: not at all.
+ * hd_holdoff_send, hd_holdoff_receive: is this error not to be told of yet, since it says that the
+ * other end has gone? What it is of is kept then. hd_holdoff_end: nothing is kept any more;
+ * receives complete with status; HD_S_OK: not at all.
  */
 bool hd_holdoff_send(struct hd_qp *p, enum hd_status status);
 bool hd_holdoff_receive(struct hd_qp *p, const struct hd_taken *taken, const struct hd_received *received);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Queue pairs whose other end goes away with something under way: what had been accepted is told at once, what is lost later. */
+/*
+ * Queue pairs whose other end goes away with something under way: what had been accepted is told at
+ * once, what is lost later.
+ */
 #include "engine/link/link.h"
 #include "engine/qp/qp.h"
 #include "engine/test/test_qp.h"
@@ -47,7 +50,10 @@ static uint64_t next_at(struct pair *p, struct side *s)
 	return hd_now_ns();
 }
 
-/* Messages that were accepted complete at once; the one that was not waits, and with it what is posted later, which nobody gets. */
+/*
+ * Messages that were accepted complete at once; the one that was not waits, and with it what is
+ * posted later, which nobody gets.
+ */
 static void sends(void **state)
 {
 	static const size_t lens[] = { 8, LONG };
@@ -114,7 +120,10 @@ static bool came_whole(struct pair *p)
 	return true;
 }
 
-/* Who receives is not told that the other end has gone: the receive ends with the endpoint, and before those behind it. */
+/*
+ * Who receives is not told that the other end has gone: the receive ends with the endpoint,
+ * and before those behind it.
+ */
 static void receives(void **state)
 {
 	static const uint32_t types[] = { RC, UC };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Regions that go while requests of our own queue pairs use them: ibv_dereg_mr(3), ibv_rereg_mr(3). A card looks at local keys when it
- * moves bytes, we look when something is posted; so who closes a region finds what still uses it: receives as rq/regions.c says, and
- * operations, which are the long way of a send anyway, by their number.
+ * Regions that go while requests of our own queue pairs use them: ibv_dereg_mr(3), ibv_rereg_mr(3).
+ * A card looks at local keys when it moves bytes, we look when something is posted; so who closes a
+ * region finds what still uses it: receives as rq/regions.c says, and operations, which are the
+ * long way of a send anyway, by their number.
  */
 #include "engine/link/link.h"
 #include "engine/mr/mr.h"
@@ -11,11 +12,10 @@
 #include "engine/rma/rma.h"
 #include "engine/xfer/xfer.h"
 
-#define COPY_MAX \
-	(64u \
-	 << 10) /* bytes of a request that a card fetches before its program has come back from the call */
+/* bytes of a request that a card fetches before its program has come back from the call */
+#define COPY_MAX (64u << 10)
 
-/* ---- what becomes of it -------------------------------------------------------------------------------------------------- */
+/* ---- what becomes of it ---------------------------------------------------------------------- */
 
 struct leaving {
 	struct hd_mr *from, *to;
@@ -34,7 +34,10 @@ bool hd_sq_uses(const struct hd_qp *p, const struct hd_mr *mr, struct hd_op **op
 	return false;
 }
 
-/* One that is coming in; closing: and has failed, but a peer's process has been stopped in the middle of writing there. */
+/*
+ * One that is coming in; closing: and has failed, but a peer's process has been stopped in the
+ * middle of writing there.
+ */
 static struct hd_transfer *local_coming(const struct hd_mr *mr, bool closing)
 {
 	struct hd_peer *peer, *next;
@@ -66,7 +69,9 @@ static bool has_left(const struct hd_op *op)
 	return op->state == HD_OP_ACK || (op->t.state == HD_TRANSFER_SENT && !op->t.puts);
 }
 
-/* May it go on? What has begun does so where it is. op: whose transfer it is, or NULL: it comes in. */
+/*
+ * May it go on? What has begun does so where it is. op: whose transfer it is, or NULL: it comes in.
+ */
 static bool local_stays(const struct hd_transfer *t, const struct hd_op *op, const struct leaving *l)
 {
 	bool filled = !op || hd_op_is_read(op);
@@ -84,8 +89,9 @@ static bool local_stays(const struct hd_transfer *t, const struct hd_op *op, con
 }
 
 /*
- * A card would have read it by now, since all that is asked of it is to be fetched and sent; programs close regions of requests that they
- * have posted and only then wait for them. True: a request that waits for its turn has a copy, and needs the region no more.
+ * A card would have read it by now, since all that is asked of it is to be fetched and sent;
+ * programs close regions of requests that they have posted and only then wait for them. True: a
+ * request that waits for its turn has a copy, and needs the region no more.
  */
 static bool copied(struct hd_op *op)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * How many receives a queue pair has taken, and a mark that is told of when it has taken more: dat_ep_set_watermark(3DAT). The path of a
- * message counts and nothing else; marks are looked at in each turn of progress while there are some, as limits of receive queues are.
+ * How many receives a queue pair has taken, and a mark that is told of when it has taken more:
+ * dat_ep_set_watermark(3DAT). The path of a message counts and nothing else; marks are looked at in
+ * each turn of progress while there are some, as limits of receive queues are.
  */
 #include "engine/qp/qp.h"
 #include "engine/rq/rq.h"

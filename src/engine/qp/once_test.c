@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The other end may write to a packet in shared memory at any time. What the dispatcher has judged a request by is read once: here the other end changes it
- * right after that, and what comes of the request is what it said before, whether it is carried out at once, beside another, or kept for later. And what is
- * kept takes no more memory than it has credit for.
+ * The other end may write to a packet in shared memory at any time. What the dispatcher has judged
+ * a request by is read once: here the other end changes it right after that, and what comes of the
+ * request is what it said before, whether it is carried out at once, beside another, or kept for
+ * later. And what is kept takes no more memory than it has credit for.
  */
 #include "engine/mr/mr.h"
 #include "engine/qp/qp.h"

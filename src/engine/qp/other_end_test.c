@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The other end of a queue pair: it is called, cannot be reached, goes, or is another than who sends something. */
+/*
+ * The other end of a queue pair: it is called, cannot be reached, goes, or is another
+ * than who sends something.
+ */
 #include "engine/qp/qp.h"
 #include "engine/test/test_qp.h"
 
@@ -12,9 +15,12 @@
 
 static unsigned char out[1 << 20], in[1 << 20];
 
-/* ---- it is called --------------------------------------------------------------------------------------------------------- */
+/* ---- it is called ---------------------------------------------------------------------------- */
 
-/* a is ready for b by an address that b's greeting does not carry, and where nobody answers at the time. */
+/*
+ * a is ready for b by an address that b's greeting does not carry, and where
+ * nobody answers at the time.
+ */
 static void ready_in_vain(struct pair *p)
 {
 	struct hd_qp_attr attr = qp_attr();
@@ -49,7 +55,7 @@ static void called_when_something_comes(void **state)
 	}
 }
 
-/* ---- it is another, or none ---------------------------------------------------------------------------------------------- */
+/* ---- it is another, or none ------------------------------------------------------------------ */
 
 static void strangers(void **state)
 {
@@ -125,7 +131,10 @@ static void nobody_there(void **state)
 	}
 }
 
-/* A request that meets a queue pair of another kind is not carried out, nor called good; the link, and what else goes over it, stays. */
+/*
+ * A request that meets a queue pair of another kind is not carried out, nor called good; the link,
+ * and what else goes over it, stays.
+ */
 static void requests_of_another_kind(void **state)
 {
 	static const uint32_t kinds[] = { UC, HD_EP_NUMBERED | HD_EP_DROP };
@@ -156,7 +165,10 @@ static void requests_of_another_kind(void **state)
 	}
 }
 
-/* Nor is a write, by packet with its data, by an offer, or by a copy of the initiator's own where it finds the memory. */
+/*
+ * Nor is a write, by packet with its data, by an offer, or by a copy of the initiator's own
+ * where it finds the memory.
+ */
 static void writes_of_another_kind(void **state)
 {
 	static const size_t lens[] = { 8, 8192, 1 << 20 };

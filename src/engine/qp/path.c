@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Second paths of paired endpoints: the state machine of InfiniBand's path migration, ibv_modify_qp(3). Both ends are armed when both have
- * said that they are rearmed; when either migrates, so does the other.
+ * Second paths of paired endpoints: the state machine of InfiniBand's path migration,
+ * ibv_modify_qp(3). Both ends are armed when both have said that they are rearmed; when either
+ * migrates, so does the other.
  *
- *	MIGRATED ── rearm ──► REARM ── the other end too ──► ARMED ── asked to, the other end has, the first path is lost ──► MIGRATED
+ *	MIGRATED ── rearm ──► REARM ── the other end too ──► ARMED
+ *	ARMED ── asked to, the other end has, the first path is lost ──► MIGRATED
  *
- * A path is an address by which the other end is called. A link that stands carries on whatever the path is, so that nothing under way is
- * lost; the next one is made by the new address.
+ * A path is an address by which the other end is called. A link that stands carries on whatever the
+ * path is, so that nothing under way is lost; the next one is made by the new address.
  */
 #include "engine/core/core.h"
 #include "engine/link/link.h"
@@ -53,7 +55,10 @@ static void migrate(struct hd_qp *p)
 	hd_qp_event(p, HD_EV_EP_MIGRATED, 0);
 }
 
-/* Follow another destination, unless what we follow stands, and is another way to the same endpoint or the only one. */
+/*
+ * Follow another destination, unless what we follow stands, and is another way to the same
+ * endpoint or the only one.
+ */
 static void path_move(struct hd_qp *p, struct hd_dest *to)
 {
 	if (p->life.dest == to || (hd_qp_is_bound(p) && !hd_dest_same(p->life.dest, to))) {

@@ -122,7 +122,8 @@ static void not_both_are_armed(void **state)
 		assert_int_equal(told_a.migrated, 1);
 		assert_int_equal(told_b.migrated, 0);
 		assert_int_equal(told_b.unmigrated, 1);
-		assert_int_equal(hd_ep_path_set(p.a.ep, HD_PATH_REARM), 0); /* taken back, not migrated */
+		/* taken back, not migrated */
+		assert_int_equal(hd_ep_path_set(p.a.ep, HD_PATH_REARM), 0);
 		assert_int_equal(hd_ep_path_set(p.a.ep, HD_PATH_MIGRATED), 0);
 		assert_int_equal(told_a.migrated, 1);
 		pair_close(&p);

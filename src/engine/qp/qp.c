@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Queue pairs, ibv_modify_qp(3): endpoints that have a number, and most of them one other endpoint. What they send is in sq.c, what
- * comes to them in responder.c.
+ * Queue pairs, ibv_modify_qp(3): endpoints that have a number, and most of them one other endpoint.
+ * What they send is in sq.c, what comes to them in responder.c.
  *
- * To fail, to go on and to acknowledge is put off to the end of a turn of progress (hd_qp_kick): so one acknowledgement covers all
- * that came in that turn, and nobody's list changes while it is walked.
+ * To fail, to go on and to acknowledge is put off to the end of a turn of progress
+ * (hd_qp_kick): so one acknowledgement covers all that came in that turn, and nobody's list
+ * changes while it is walked.
  */
 #include "engine/qp/qp.h"
 #include "engine/core/core.h"
@@ -26,7 +27,7 @@
 
 #define FALL_NS HD_NS_PER_MS /* between two looks at who copies to one that is to fail */
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 uint32_t hd_ep_number(const struct hd_ep *ep)
 {
@@ -61,7 +62,7 @@ void hd_name_set_number(struct sockaddr *name, uint32_t number)
 	hd_name_set_slot(name, number & 0xff);
 }
 
-/* ---- what is put off ----------------------------------------------------------------------------------------------------- */
+/* ---- what is put off ------------------------------------------------------------------------- */
 
 void hd_qp_kick(struct hd_qp *p)
 {
@@ -125,9 +126,12 @@ void hd_qp_offended(struct hd_ep *ep, enum hd_status status)
 	hd_qp_event(p, HD_EV_EP_FAILED, status);
 }
 
-/* ---- failing ------------------------------------------------------------------------------------------------------------- */
+/* ---- failing --------------------------------------------------------------------------------- */
 
-/* Long transfers of the other end's that are executed here: it is told, and what had met a receive completes. */
+/*
+ * Long transfers of the other end's that are executed here: it is told, and what had
+ * met a receive completes.
+ */
 static void transfers_end(struct hd_ep *ep)
 {
 	struct hd_transfer *t, *next;
@@ -136,7 +140,8 @@ static void transfers_end(struct hd_ep *ep)
 		if (hd_op_of(t))
 			continue;
 		if (hd_transfer_comes_in(t))
-			hd_intake_stop(t, true); /* the receives behind it are flushed in a moment */
+			/* the receives behind it are flushed in a moment */
+			hd_intake_stop(t, true);
 		hd_transfer_cancel(t, HD_S_CANCELLED);
 	}
 }
@@ -227,7 +232,10 @@ void hd_node_retire(struct hd_node *node)
 	}
 }
 
-/* Everything ends, unless a process is in the middle of a copy to it: a turn of progress waits for nobody. */
+/*
+ * Everything ends, unless a process is in the middle of a copy to it: a turn of
+ * progress waits for nobody.
+ */
 static void qp_fall(struct hd_qp *p)
 {
 	if (hd_transfers_stop(p->ep)) {
@@ -261,7 +269,7 @@ static void qp_run(struct hd_deferred *deferred)
 	hd_qp_check(p);
 }
 
-/* ---- the other end ------------------------------------------------------------------------------------------------------- */
+/* ---- the other end --------------------------------------------------------------------------- */
 
 bool hd_qp_is_bound(const struct hd_qp *p)
 {
@@ -300,7 +308,8 @@ static void qp_followed(struct hd_follow *follow, int err)
 		hd_sq_leave(p);
 		return;
 	}
-	p->life.unreached = err && p->life.dest->state != HD_DEST_BOUND; /* as it was when we were told */
+	/* as it was when we were told */
+	p->life.unreached = err && p->life.dest->state != HD_DEST_BOUND;
 	if (p->life.unreached)
 		hd_sq_unreached(p, hd_status_of(err));
 	if (err) {
@@ -359,7 +368,10 @@ void hd_ep_psns(const struct hd_ep *ep, uint32_t *sq_psn, uint32_t *rq_psn)
 	*rq_psn = (p->life.resp.psn + (uint32_t)(hd_qp_taken(p) - p->life.resp.base)) & HD_PSN_MASK;
 }
 
-/* We are calling somebody: whoever is there will announce all of its names, and a call for each of them would be one too many. */
+/*
+ * We are calling somebody: whoever is there will announce all of its names, and a call for each of
+ * them would be one too many.
+ */
 static bool is_calling(const struct hd_node *node)
 {
 	const struct hd_link *link;
@@ -397,7 +409,10 @@ int hd_ep_pair(struct hd_ep *ep, const struct hd_qp_attr *attr)
 		hd_qp_step(p, HD_QP_STEP_START);
 	hd_ep_show(ep);
 	hd_respq_resume(p);
-	/* so that its first request need not wait for that, nor goes by packet where nobody is known yet; it calls again if this fails */
+	/*
+	 * so that its first request need not wait for that, nor goes by packet where nobody is
+	 * known yet; it calls again if this fails
+	 */
 	if (p->life.dest && p->life.dest->state == HD_DEST_IDLE && !is_calling(ep->node))
 		(void)hd_dest_connect(p->life.dest);
 	hd_qp_check(p);
@@ -424,7 +439,7 @@ void hd_ep_set_qkey(struct hd_ep *ep, uint32_t qkey)
 	ep->qp->life.resp.qkey = qkey;
 }
 
-/* ---- epochs -------------------------------------------------------------------------------------------------------------- */
+/* ---- epochs ---------------------------------------------------------------------------------- */
 
 static int sq_make(struct hd_qp *p, uint32_t max)
 {
@@ -472,8 +487,8 @@ static int ud_open(struct hd_qp *p)
 int hd_qp_open(struct hd_ep *ep, const struct hd_ep_attr *attr)
 {
 	struct hd_qp *p;
-	int rc = hd_auto_serve(
-		ep->node); /* what is posted leaves, and what comes is answered, without the program */
+	/* what is posted leaves, and what comes is answered, without the program */
+	int rc = hd_auto_serve(ep->node);
 
 	if (rc < 0)
 		return rc;

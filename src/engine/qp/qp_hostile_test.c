@@ -125,7 +125,9 @@ static void floods(void **state)
 	side_close(&s);
 }
 
-/* Tagged messages are for no queue pair; neither are those of somebody else than it is paired with. */
+/*
+ * Tagged messages are for no queue pair; neither are those of somebody else than it is paired with.
+ */
 static void strangers(void **state)
 {
 	struct side s, other;

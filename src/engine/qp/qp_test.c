@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Queue pairs: their numbers, messages of all lengths, one-sided operations; those that are not reliable. */
+/*
+ * Queue pairs: their numbers, messages of all lengths, one-sided operations;
+ * those that are not reliable.
+ */
 #include "engine/qp/qp.h"
 #include "engine/test/test_qp.h"
 
@@ -127,7 +130,10 @@ static void in_order(void **state)
 	}
 }
 
-/* Everything is accepted up to the bound, without progress; the buffer of an injected one is ours at once. */
+/*
+ * Everything is accepted up to the bound, without progress; the buffer of an
+ * injected one is ours at once.
+ */
 static void accepts(void **state)
 {
 	struct pair p;
@@ -153,7 +159,7 @@ static void accepts(void **state)
 	}
 }
 
-/* ---- one-sided operations ------------------------------------------------------------------------------------------------ */
+/* ---- one-sided operations -------------------------------------------------------------------- */
 
 static unsigned char memory[1 << 20] __attribute__((aligned(64)));
 
@@ -240,7 +246,7 @@ static void atomics(void **state)
 	}
 }
 
-/* ---- unreliable ones ----------------------------------------------------------------------------------------------------- */
+/* ---- unreliable ones ------------------------------------------------------------------------- */
 
 static void uc(void **state)
 {
@@ -356,7 +362,10 @@ static void ud(void **state)
 	}
 }
 
-/* Nodes that have promised to serve need no program that polls: what is posted gets there, and completes. */
+/*
+ * Nodes that have promised to serve need no program that polls: what is posted
+ * gets there, and completes.
+ */
 static void by_itself(void **state)
 {
 	const struct hd_node_attr serves = { .front = "test", .serve = true };
@@ -384,7 +393,10 @@ static void by_itself(void **state)
 	}
 }
 
-/* A number that is free again is another's only after many others have been: what is still said of its owner is not taken for his. */
+/*
+ * A number that is free again is another's only after many others have been: what is still said of
+ * its owner is not taken for his.
+ */
 static void numbers_are_not_used_again_at_once(void **state)
 {
 	static uint32_t seen[1000];

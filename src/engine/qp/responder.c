@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What arrives for a queue pair. Requests are carried out one after the other; one that cannot be yet is held (respq.c), and so is all
- * behind it. Only long messages that fit need not wait for those before them: they come in at the same time, and complete in order
- * (beside.c). Unreliable endpoints drop instead.
+ * What arrives for a queue pair. Requests are carried out one after the other; one that cannot be
+ * yet is held (respq.c), and so is all behind it. Only long messages that fit need not wait for
+ * those before them: they come in at the same time, and complete in order (beside.c). Unreliable
+ * endpoints drop instead.
  */
 #include "engine/mr/mr.h"
 #include "engine/qp/holdoff.h"
@@ -16,7 +17,7 @@
 
 #define USUAL_FLAGS (HD_PKT_F_QUEUE | HD_PKT_F_ACK | HD_PKT_F_DELIVERED | HD_PKT_F_INVALIDATE | HD_PKT_F_SSN)
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static inline void flag_ack(struct hd_qp *p, struct hd_link *link, const struct hd_pkt *pkt, uint32_t units)
 {
@@ -56,7 +57,7 @@ void hd_resp_refuse(struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t uni
 	hd_peer_free_units(peer, units);
 }
 
-/* ---- whether it can be carried out --------------------------------------------------------------------------------------- */
+/* ---- whether it can be carried out ----------------------------------------------------------- */
 
 static bool needs_receive(const struct hd_pkt *pkt)
 {
@@ -70,8 +71,9 @@ static struct hd_recv *receive_of(const struct hd_qp *p)
 }
 
 /*
- * Is it a request of another kind of queue pair? Reliable ones want messages to be answered, and read. A card drops it, and who waits for an
- * answer to it tries in vain: so it is refused, as by an end that is not there.
+ * Is it a request of another kind of queue pair? Reliable ones want messages to be answered, and
+ * read. A card drops it, and who waits for an answer to it tries in vain: so it is refused, as by
+ * an end that is not there.
  */
 static bool is_of_other_kind(const struct hd_qp *p, const struct hd_pkt *pkt)
 {
@@ -116,9 +118,8 @@ static enum hd_wait from_stranger(struct hd_qp *p, struct hd_peer *peer, const s
 	if (p->life.dest->peer != peer || p->life.dest->remote != pkt->src ||
 	    hd_respq_is_broken(p, peer, pkt->src))
 		return HD_WAIT_NEVER;
-	if (!p->attr.lossy &&
-	    !STAILQ_EMPTY(
-		    &p->life.holdoff.receives)) /* this epoch ends with the message that has been cut off */
+	/* this epoch ends with the message that has been cut off */
+	if (!p->attr.lossy && !STAILQ_EMPTY(&p->life.holdoff.receives))
 		return HD_WAIT_READY;
 	return hd_epoch_sync(p, peer, pkt) ? HD_WAIT_NOT : HD_WAIT_READY;
 }
@@ -131,8 +132,9 @@ static inline enum hd_wait from_whom(struct hd_qp *p, struct hd_peer *peer, cons
 }
 
 /*
- * May it come in beside what is coming in already? Its failure, where it does not fit, would be told before that has ended; so would
- * that of a window that it takes back, or of a write that is not allowed.
+ * May it come in beside what is coming in already? Its failure, where it does not fit,
+ * would be told before that has ended; so would that of a window that it takes back, or of
+ * a write that is not allowed.
  */
 static __attribute__((noinline)) bool joins(const struct hd_qp *p, const struct hd_arrival *a)
 {
@@ -160,7 +162,10 @@ static bool takes_back(const struct hd_pkt *pkt)
 	       (pkt->kind == HD_PKT_EAGER || pkt->kind == HD_PKT_RTS);
 }
 
-/* It names this queue, which may be another node's: what takes back a window must be for one that is bound to p, and none is bound to a target. */
+/*
+ * It names this queue, which may be another node's: what takes back a window must be for one that
+ * is bound to p, and none is bound to a target.
+ */
 static enum hd_wait to_queue(struct hd_qp *p, const struct hd_pkt *pkt, uint32_t number)
 {
 	int rc;
@@ -242,7 +247,7 @@ static enum hd_wait resp_admit(struct hd_qp *p, const struct hd_arrival *a)
 	return take_back(p, a->pkt);
 }
 
-/* ---- carrying out -------------------------------------------------------------------------------------------------------- */
+/* ---- carrying out ---------------------------------------------------------------------------- */
 
 /* Where the message goes to begins behind space for the front. */
 static void into_headed(struct hd_qp *p, struct hd_recv *r, const struct hd_pkt *pkt,
@@ -301,7 +306,10 @@ static void receive_fail(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt
 	hd_recv_free(p->ep->node, r);
 }
 
-/* A message that its receive cannot take: both ends fail. Returns what its sender is told, or 0: there is room for it. */
+/*
+ * A message that its receive cannot take: both ends fail. Returns what its sender is told, or
+ * 0: there is room for it.
+ */
 static enum hd_status misfit(struct hd_qp *p, uint32_t src, const struct hd_pkt *pkt, uint64_t len)
 {
 	const struct hd_recv *r = receive_of(p);
@@ -316,7 +324,9 @@ static enum hd_status misfit(struct hd_qp *p, uint32_t src, const struct hd_pkt 
 	return status;
 }
 
-/* The memory of its receive is gone, which has told of it: as where the region of one is (misfit). */
+/*
+ * The memory of its receive is gone, which has told of it: as where the region of one is (misfit).
+ */
 static __attribute__((noinline, cold)) void message_gone(struct hd_qp *p, struct hd_peer *peer,
 							 const struct hd_pkt *pkt, uint32_t units)
 {
@@ -426,7 +436,10 @@ static struct hd_pkt plain_of(const struct hd_pkt *pkt)
 	return plain;
 }
 
-/* A write is refused: if it brings immediate data, the receive that it would have used up fails as well. */
+/*
+ * A write is refused: if it brings immediate data, the receive that it would
+ * have used up fails as well.
+ */
 static void written_fail(struct hd_qp *p, const struct hd_arrival *a, enum hd_status status)
 {
 	if (!p->attr.lossy && a->pkt->flags & HD_PKT_F_IMM && receive_of(p))
@@ -507,7 +520,7 @@ static void fault(struct hd_qp *p, const struct hd_arrival *a)
 	hd_qp_offended(p->ep, HD_S_ACCESS);
 }
 
-/* ---- arriving ------------------------------------------------------------------------------------------------------------ */
+/* ---- arriving -------------------------------------------------------------------------------- */
 
 /* Neither carried out nor waiting. */
 static void turn_off(struct hd_qp *p, const struct hd_arrival *a, enum hd_wait w)
@@ -544,8 +557,9 @@ int hd_resp_request(const struct hd_arrival *a)
 }
 
 /*
- * The usual message: of the one whom we know, with nothing before it, for a receive that takes all of it. What the rest of this file finds out
- * step by step is known of it at once. False: it is another, and nothing has happened.
+ * The usual message: of the one whom we know, with nothing before it, for a receive that takes all
+ * of it. What the rest of this file finds out step by step is known of it at once. False: it is
+ * another, and nothing has happened.
  */
 static inline bool take_usual(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pkt,
 			      const struct iovec data)
@@ -597,7 +611,7 @@ int hd_resp_message(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt 
 							  .src = hd_pkt_source(peer, pkt->src) });
 }
 
-/* ---- what has been held -------------------------------------------------------------------------------------------------- */
+/* ---- what has been held ---------------------------------------------------------------------- */
 
 bool hd_resp_is_rnr(struct hd_qp *p, const struct hd_arrival *a)
 {

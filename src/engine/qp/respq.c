@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What has arrived for a queue pair and cannot be carried out yet (responder.c): it is kept as it came, with its credit, and so is all behind
- * it:
+ * What has arrived for a queue pair and cannot be carried out yet (responder.c): it is kept as it
+ * came, with its credit, and so is all behind it:
  *
- *	not ready	the endpoint has not been told of its other end			until the sender's time-out
- *	no receive	a message, or a write with immediate data, needs one		for the sender's retries, of our timer each
- *	busy		a long message or write before it is still coming in		no end: that ends
- *	window		it takes back a window that somebody still copies through	no end: that ends
+ *	not ready	the endpoint has not been told of its other end
+ *				until the sender's time-out
+ *	no receive	a message, or a write with immediate data, needs one
+ *				for the sender's retries, of our timer each
+ *	busy		a long message or write before it is still coming in
+ *				no end: that ends
+ *	window		it takes back a window that somebody still copies through
+ *				no end: that ends
  *
- * Unreliable endpoints drop instead of the first two. When time is up the first is answered with an error, and what its sender has sent
- * behind it is refused, for that one fails; others, who may have come while the endpoint was not ready, have a time of their own.
+ * Unreliable endpoints drop instead of the first two. When time is up the first is answered with an
+ * error, and what its sender has sent behind it is refused, for that one fails; others, who may
+ * have come while the endpoint was not ready, have a time of their own.
  */
 #include "engine/qp/respq.h"
 #include "engine/link/link.h"
@@ -24,7 +29,8 @@ struct hd_queued {
 	struct hd_of_peer of_peer; /* HD_OF_PEER_HELD */
 	struct hd_qp *p;
 	struct hd_peer *peer;
-	uint8_t waits; /* enum hd_wait: it is the first and waits for this; HD_WAIT_NOT: it is not */
+	/* enum hd_wait: it is the first and waits for this; HD_WAIT_NOT: it is not */
+	uint8_t waits;
 	uint32_t units, len;
 	uint64_t since; /* when it came */
 	struct hd_pkt pkt;
@@ -86,8 +92,8 @@ void hd_respq_refuse_all(struct hd_qp *p)
 }
 
 /*
- * How much longer an end may be not ready for it, in ns; 0: without end, UINT64_MAX: no longer. Its sender has been trying since it came, whoever
- * else was before it here.
+ * How much longer an end may be not ready for it, in ns; 0: without end, UINT64_MAX: no longer. Its
+ * sender has been trying since it came, whoever else was before it here.
  */
 static uint64_t time_left(const struct hd_queued *h)
 {
@@ -142,7 +148,10 @@ bool hd_respq_is_broken(const struct hd_qp *p, const struct hd_peer *peer, uint3
 	       p->life.resp.broken_gen == hd_remote_gen(peer, src);
 }
 
-/* Something of this sender has been given up: what comes behind it must not be carried out without it. */
+/*
+ * Something of this sender has been given up: what comes behind it must not
+ * be carried out without it.
+ */
 static void respq_break(struct hd_qp *p, struct hd_peer *peer, uint32_t src)
 {
 	struct hd_queued *h, *next;
@@ -165,7 +174,8 @@ void hd_respq_end(struct hd_qp *p, struct hd_peer *peer, const struct hd_pkt *pk
 	hd_resp_refuse(peer, pkt, units, status);
 	if (status == HD_S_RNR || status == HD_S_TIMEOUT)
 		respq_break(p, peer, pkt->src);
-	else if (status == HD_S_LENGTH || status == HD_S_OPERATIONAL) /* the receive has told of it */
+	else if (status == HD_S_LENGTH || status == HD_S_OPERATIONAL)
+		/* the receive has told of it */
 		hd_qp_fail_soon(p, status);
 	else
 		hd_qp_offended(p->ep, status);
@@ -268,14 +278,16 @@ int hd_respq_put(struct hd_qp *p, const struct hd_arrival *a)
 	h->held.ended = queued_ended;
 	LIST_INSERT_HEAD(&peer->held_back, &h->held, entry);
 	hd_credit_hold(peer, a->units);
-	p->life.unreached =
-		false; /* who says this is there now, and may be who was called in vain: so he is called once more */
+	/*
+	 * who says this is there now, and may be who was called in vain: so he is called once more
+	 */
+	p->life.unreached = false;
 	if (first || in_vain)
 		hd_respq_resume(p);
 	return 0;
 }
 
-/* ---- what lets in -------------------------------------------------------------------------------------------------------- */
+/* ---- what lets in ---------------------------------------------------------------------------- */
 
 void hd_respq_posted(struct hd_rq_waiter *w)
 {
@@ -319,8 +331,8 @@ void hd_respq_outdated(const struct hd_qp *p, struct hd_peer *peer, uint32_t src
 }
 
 /*
- * Others may mean the epoch that follows, as those who send to a card try once more: whoever has begun anew, and if we have been reset
- * already, whom we have not let in.
+ * Others may mean the epoch that follows, as those who send to a card try once more: whoever has
+ * begun anew, and if we have been reset already, whom we have not let in.
  */
 void hd_respq_over(struct hd_qp *p, bool reset)
 {

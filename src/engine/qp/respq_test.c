@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What queue pairs keep back: before they are ready, without a receive, behind something else; for how long, and in which order. */
+/*
+ * What queue pairs keep back: before they are ready, without a receive, behind something else; for
+ * how long, and in which order.
+ */
 #include "engine/qp/qp.h"
 #include "engine/test/test_qp.h"
 
@@ -12,7 +15,10 @@
 
 static unsigned char out[1 << 20], in[1 << 20], memory[1 << 20];
 
-/* A has a queue pair that is ready, as `mine` says; B's is ready as `theirs` says, or not at all (NULL). */
+/*
+ * A has a queue pair that is ready, as `mine` says; B's is ready as `theirs`
+ * says, or not at all (NULL).
+ */
 static void a_is_ready(struct pair *p, const char *transport, const struct hd_qp_attr *mine,
 		       const struct hd_qp_attr *theirs)
 {
@@ -82,7 +88,10 @@ static void is_not_ready_in_time(void **state)
 	}
 }
 
-/* What waited until the endpoint was ready, and now waits for a receive, has all the time that its sender has for that. */
+/*
+ * What waited until the endpoint was ready, and now waits for a receive, has all the time that
+ * its sender has for that.
+ */
 static void each_wait_has_a_time_of_its_own(void **state)
 {
 	struct hd_qp_attr attr = qp_attr();
@@ -123,7 +132,10 @@ static void settle_until_senders(struct pair *p, struct side *third, int n)
 	}
 }
 
-/* B is not ready. A third side has sent it `count` messages, with an hour of patience; then A, whose patience has no end, one. */
+/*
+ * B is not ready. A third side has sent it `count` messages, with an hour of patience; then A,
+ * whose patience has no end, one.
+ */
 static void two_wait(struct pair *p, const char *transport, struct side *third, int count)
 {
 	struct hd_qp_attr hasty = qp_attr();
@@ -195,7 +207,10 @@ static void a_time_goes_with_its_sender(void **state)
 	}
 }
 
-/* Two wait for one that is not ready: when time is up for the first, nothing happens to the other, whose generation is the same. */
+/*
+ * Two wait for one that is not ready: when time is up for the first, nothing happens to the other,
+ * whose generation is the same.
+ */
 static void a_time_is_its_senders_own(void **state)
 {
 	struct pair p;
@@ -238,7 +253,10 @@ static void waits_for_receive(void **state)
 	}
 }
 
-/* Retries are counted at the target alone, which does not fail for them; what came behind is not delivered either. */
+/*
+ * Retries are counted at the target alone, which does not fail for them; what came behind
+ * is not delivered either.
+ */
 static void no_receive_in_time(void **state)
 {
 	struct hd_qp_attr mine = qp_attr(), theirs = qp_attr();

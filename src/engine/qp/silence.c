@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Hosts that are gone without a word. A link to one stands until its transport gives up, which is the same for all who use it; a queue pair has
- * numbers of its own. So where a request has waited for an answer for twice hd_qp_attr.holdoff_ms, and the other host has acknowledged
- * nothing for as long, that queue pair fails. The link stays, for those with more patience. A host whose program does not answer acknowledges.
+ * Hosts that are gone without a word. A link to one stands until its transport gives up, which is
+ * the same for all who use it; a queue pair has numbers of its own. So where a request has waited
+ * for an answer for twice hd_qp_attr.holdoff_ms, and the other host has acknowledged nothing for as
+ * long, that queue pair fails. The link stays, for those with more patience. A host whose program
+ * does not answer acknowledges.
  *
- * Nothing is noted where requests are posted: when a link has nothing to do (hd_link_idle) a timer begins to look at its queue pairs from time
- * to time, and ends when none of them has anything under way.
+ * Nothing is noted where requests are posted: when a link has nothing to do
+ * (hd_link_idle) a timer begins to look at its queue pairs from time to time, and ends
+ * when none of them has anything under way.
  */
 #include "engine/core/core.h"
 #include "engine/link/link.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Queue pairs whose requests wait for a host that acknowledges nothing. That it does is the transport's word, which is ours here. */
+/*
+ * Queue pairs whose requests wait for a host that acknowledges nothing. That it does is the
+ * transport's word, which is ours here.
+ */
 #include "engine/link/link.h"
 #include "engine/qp/qp.h"
 #include "engine/test/test_qp.h"
@@ -66,7 +69,10 @@ static bool a_alone(struct pair *p, int ms)
 	return hd_cq_peek(p->a.cq) != NULL;
 }
 
-/* Messages that have left whole, and long ones that wait to be asked for; what is behind them is flushed, and the link stays. */
+/*
+ * Messages that have left whole, and long ones that wait to be asked for; what is behind them is
+ * flushed, and the link stays.
+ */
 static void requests_to_a_silent_host_end(void **state)
 {
 	static const size_t lens[] = { 8, sizeof(out) };
@@ -88,7 +94,10 @@ static void requests_to_a_silent_host_end(void **state)
 	}
 }
 
-/* A program that does not answer is none of this, nor is a queue pair with more patience, or without an end of it. */
+/*
+ * A program that does not answer is none of this, nor is a queue pair with more patience,
+ * or without an end of it.
+ */
 static void others_wait(void **state)
 {
 	static const uint32_t holdoff[] = { HOLDOFF_MS, 100 * HOLDOFF_MS, HD_HOLDOFF_EVER, 0 };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The send queue of a queue pair: what has been posted to be sent, ibv_post_send(3). Everything is accepted until the ring is full; it
- * is started in order, as the link, credit and fences allow, and completed in order.
+ * The send queue of a queue pair: what has been posted to be sent, ibv_post_send(3). Everything
+ * is accepted until the ring is full; it is started in order, as the link, credit and fences
+ * allow, and completed in order.
  *
- * The other end carries out what comes by packet in order, whatever it is. What we carry out ourselves (direct.c) must not overtake that,
- * nor be overtaken: so it is done ourselves only when nothing else is under way, else by packet, and what follows waits for it.
+ * The other end carries out what comes by packet in order, whatever it is. What we carry out
+ * ourselves (direct.c) must not overtake that, nor be overtaken: so it is done ourselves only when
+ * nothing else is under way, else by packet, and what follows waits for it.
  */
 #include "engine/link/link.h"
 #include "engine/qp/holdoff.h"
@@ -15,14 +17,18 @@
 
 #include <errno.h>
 
-/* Credit of messages that have left and are not accepted: one endpoint that is kept waiting shall not stop others of the two nodes. */
+/*
+ * Credit of messages that have left and are not accepted: one endpoint that is kept waiting shall
+ * not stop others of the two nodes.
+ */
 #define UNITS_MAX (2 * (64u << 10) / HD_UNIT)
 #define PER_POST \
 	(HD_PKT_F_IMM | HD_PKT_F_SOLICITED | \
-	 HD_PKT_F_INVALIDATE)	/* flags that are a post's, not its queue pair's */
-#define DIRECT_MAX (256u << 10) /* bytes of a write from which on both ends together copy it faster */
+	 HD_PKT_F_INVALIDATE) /* flags that are a post's, not its queue pair's */
+/* bytes of a write from which on both ends together copy it faster */
+#define DIRECT_MAX (256u << 10)
 
-/* ---- starting ------------------------------------------------------------------------------------------------------------ */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static bool is_fenced(const struct hd_qp *p, uint32_t flags)
 {
@@ -35,7 +41,10 @@ static bool may_leave(const struct hd_qp *p, uint32_t units, uint32_t flags)
 	       !is_fenced(p, flags);
 }
 
-/* An eager message, as the WQE `seq`. Negative: not now. In its callers, so that what it is about stays in registers. */
+/*
+ * An eager message, as the WQE `seq`. Negative: not now. In its callers, so that what it is
+ * about stays in registers.
+ */
 static inline __attribute__((always_inline)) int message_out(struct hd_qp *p, uint32_t seq,
 							     const struct iovec *iov, int count, uint64_t imm,
 							     uint32_t post_flags, size_t len)
@@ -82,8 +91,9 @@ static inline __attribute__((always_inline)) int message_out(struct hd_qp *p, ui
 }
 
 /*
- * Beside others of its like, which the other end takes in at the same time, rather than when two of them have been accepted. Of an
- * unreliable pair nothing is accepted: what ends its eager ones is the credit of the link, and its first window holds three of 64 KiB.
+ * Beside others of its like, which the other end takes in at the same time, rather than when two of
+ * them have been accepted. Of an unreliable pair nothing is accepted: what ends its eager ones is
+ * the credit of the link, and its first window holds three of 64 KiB.
  */
 static bool is_announced(const struct hd_qp *p, const struct hd_op *op)
 {
@@ -94,7 +104,10 @@ static bool is_announced(const struct hd_qp *p, const struct hd_op *op)
 	return p->life.sq.ordered || (p->attr.lossy && hd_credit_left(peer) < hd_units(op->t.len));
 }
 
-/* What goes eagerly waits as if this were eager: the other end would hold it until all of them are there. */
+/*
+ * What goes eagerly waits as if this were eager: the other end would hold it
+ * until all of them are there.
+ */
 static int start_announced(struct hd_qp *p, struct hd_wqe *s, struct hd_op *op)
 {
 	int rc;
@@ -140,8 +153,8 @@ static uint8_t way_of(const struct hd_op *op)
 }
 
 /*
- * Nothing of this epoch has ended yet: the other end, on this host, may show us its memory as soon as it has heard of us, and not before. Its
- * page is there from the greeting on.
+ * Nothing of this epoch has ended yet: the other end, on this host, may show us its memory as soon
+ * as it has heard of us, and not before. Its page is there from the greeting on.
  */
 static bool is_new(const struct hd_qp *p)
 {
@@ -149,9 +162,10 @@ static bool is_new(const struct hd_qp *p)
 }
 
 /*
- * By packet, a transfer of middling length costs more than the copy itself. So it rather waits for what is under way; else one packet
- * in front of a row of them would send them all that way, for each has the one before it under way. So would the first of an epoch, all of
- * those that are posted before its answer.
+ * By packet, a transfer of middling length costs more than the copy itself. So it rather waits for
+ * what is under way; else one packet in front of a row of them would send them all that way, for
+ * each has the one before it under way. So would the first of an epoch, all of those that are
+ * posted before its answer.
  */
 static bool waits_for_direct(const struct hd_qp *p, const struct hd_op *op)
 {
@@ -162,7 +176,10 @@ static bool waits_for_direct(const struct hd_qp *p, const struct hd_op *op)
 	return p->life.sq.ordered ? is_new(p) || hd_direct_can(op) : p->life.sq.reading && is_new(p);
 }
 
-/* What follows is beside writes of its like, which the other end takes in at the same time, rather than copied once more there. */
+/*
+ * What follows is beside writes of its like, which the other end takes in at the same time, rather
+ * than copied once more there.
+ */
 static bool follows_write(struct hd_qp *p, uint32_t seq)
 {
 	const struct hd_wqe *before = hd_wqe_at(p, seq - 1);
@@ -201,7 +218,8 @@ static int sq_start(struct hd_qp *p, uint32_t seq)
 	rc = op->kind ? start_other(p, seq, op) : start_message(p, seq, op);
 	if (rc < 0)
 		s->state = HD_WQE_WAITS;
-	if (rc < 0 || s->state != HD_WQE_UNDER) /* has ended at once, or needs no operation any more */
+	/* has ended at once, or needs no operation any more */
+	if (rc < 0 || s->state != HD_WQE_UNDER)
 		return rc;
 	s->way = op->state == HD_OP_DIRECT ? HD_WAY_DIRECT | (way & HD_WAY_READS) : way;
 	hd_wqe_count(p, s, 1);
@@ -328,7 +346,7 @@ void hd_sq_leave(struct hd_qp *p)
 	p->life.sq.stalled_on = NULL;
 }
 
-/* ---- posting ------------------------------------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 /* Whoever tries again and again need not have anybody else look. */
 static __attribute__((noinline)) int look_for_room(struct hd_qp *p)
@@ -346,8 +364,8 @@ int hd_sq_room(const struct hd_ep *ep)
 
 	if (hd_core(ep->node)->gate.dead)
 		return -ENOTRECOVERABLE;
-	if (hd_unlikely(p->life.state <
-			HD_QP_RTS)) /* what has failed flushes what it is given, whoever it was for */
+	/* what has failed flushes what it is given, whoever it was for */
+	if (hd_unlikely(p->life.state < HD_QP_RTS))
 		return -ENOTCONN;
 	return hd_likely(p->life.sq.tail - p->life.sq.head < p->attr.max) ? 0 : look_for_room(p);
 }
@@ -513,7 +531,7 @@ int hd_qp_send(struct hd_ep *ep, const struct iovec *iov, int count, uint64_t ta
 	return 0;
 }
 
-/* ---- as others post ---------------------------------------------------------------------------------------------------------- */
+/* ---- as others post -------------------------------------------------------------------------- */
 
 static int poster_send(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {

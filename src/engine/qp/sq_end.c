@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* How requests in a send queue end: they are answered or dropped, in any order, and complete in the order in which they were posted. */
+/*
+ * How requests in a send queue end: they are answered or dropped, in any order, and complete in the
+ * order in which they were posted.
+ */
 #include "engine/qp/holdoff.h"
 #include "engine/qp/qp.h"
 #include "engine/xfer/xfer.h"
 
-/* ---- completing -------------------------------------------------------------------------------------------------------- */
+/* ---- completing ------------------------------------------------------------------------------ */
 
 static void wqe_complete(const struct hd_qp *p, const struct hd_wqe *s, enum hd_status status)
 {
@@ -33,7 +36,10 @@ void hd_sq_drain(struct hd_qp *p)
 		hd_ack_want(p);
 }
 
-/* The first one completes in error: the queue pair fails, or is in SQE. What it was draining for has ended with that. */
+/*
+ * The first one completes in error: the queue pair fails, or is in SQE. What it was draining
+ * for has ended with that.
+ */
 static __attribute__((noinline)) void sq_complete_failed(struct hd_qp *p, const struct hd_wqe *s)
 {
 	bool drains = hd_qp_is_draining(p);
@@ -97,9 +103,12 @@ void hd_sq_ended(struct hd_op *op, enum hd_status status)
 	hd_sq_push(p);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
-/* Messages of which nothing else is to be told, up to `last` or another: in one go what hd_wqe_end and hd_sq_retire do step by step. */
+/*
+ * Messages of which nothing else is to be told, up to `last` or another: in one go what hd_wqe_end
+ * and hd_sq_retire do step by step.
+ */
 static inline void accept_usual(struct hd_qp *p, uint32_t last)
 {
 	struct hd_sq *sq = &p->life.sq;
@@ -172,7 +181,7 @@ void hd_sq_overdue(struct hd_qp *p)
 	}
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 void hd_sq_drop(struct hd_qp *p, enum hd_status status)
 {
@@ -193,7 +202,10 @@ void hd_sq_drop(struct hd_qp *p, enum hd_status status)
 	while (p->life.sq.head != p->life.sq.tail) {
 		struct hd_wqe *s = hd_wqe_at(p, p->life.sq.head++);
 
-		/* one whose other end has gone, too: it has been waiting (holdoff.c), and a card would still be trying */
+		/*
+		 * one whose other end has gone, too: it has been waiting (holdoff.c), and a
+		 * card would still be trying
+		 */
 		if (status)
 			wqe_complete(p, s, status);
 	}

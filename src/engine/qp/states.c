@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The states of a queue pair (enum hd_qp_state of api/qp.h) and the transitions between them: one table, and nothing else sets hd_qp.state.
+ * The states of a queue pair (enum hd_qp_state of api/qp.h) and the transitions between them: one
+ * table, and nothing else sets hd_qp.state.
  *
- *	RESET ──► INIT ──► RTR ──► RTS ◄──► SQD ──► SQD_DRAINED		fronts ask for these; a queue pair drains by itself
- *	                            │        │
- *	                     RTS_PENDING  SQD_PENDING			something was wrong; what is before it is still to end
- *	                            ▼        ▼
- *	                           SQE   SQD_SQE				of those that are not reliable; the others fail
+ *	RESET ──► INIT ──► RTR ──► RTS ◄──► SQD ──► SQD_DRAINED	fronts ask for these; a queue pair
+ *	                            │        │			drains by itself
+ *	                     RTS_PENDING  SQD_PENDING		something was wrong; what is before
+ *	                            ▼        ▼			it is still to end
+ *	                           SQE   SQD_SQE		of those that are not reliable; the
+ *								others fail
  *
  *	any ──► ERR_FALLING ──► ERR, and any ──► RESET
  */
@@ -92,7 +94,7 @@ int hd_qp_ask(struct hd_qp *p, enum hd_qp_step step)
 	return 0;
 }
 
-/* ---- what fronts ask for ------------------------------------------------------------------------------------------------- */
+/* ---- what fronts ask for --------------------------------------------------------------------- */
 
 const enum hd_qp_state *hd_ep_state(const struct hd_ep *ep)
 {

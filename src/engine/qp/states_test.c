@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The states of a queue pair: the table itself, and what each transition does to what a queue pair has at that time. */
+/*
+ * The states of a queue pair: the table itself, and what each transition does to what a
+ * queue pair has at that time.
+ */
 #include "engine/qp/qp.h"
 #include "engine/test/test_qp.h"
 
@@ -27,9 +30,12 @@ static int buffers_free(void **state)
 	return 0;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
-/* A letter for each state, in the order of enum hd_qp_state; a row for each transition says where it leads from there. */
+/*
+ * A letter for each state, in the order of enum hd_qp_state; a row for each transition says
+ * where it leads from there.
+ */
 static const char letters[] = "riRSpdqDxefE";
 static const char *const arrows[HD_QP_STEPS] = {
 	[HD_QP_STEP_INIT] = "i...........",    [HD_QP_STEP_PAIR] = "RR..........",
@@ -53,7 +59,7 @@ static void the_table(void **state)
 		}
 }
 
-/* ---- each of them with something to do ----------------------------------------------------------------------------------- */
+/* ---- each of them with something to do ------------------------------------------------------- */
 
 static int drained, over;
 
@@ -63,7 +69,10 @@ static void told(void *owner, uint32_t code, int err)
 	over += code == HD_EV_EP_OVER;
 }
 
-/* What a has; numbers are contexts of completions: 1 and 2 its sends, 3 its receive, 4 the other end's send. */
+/*
+ * What a has; numbers are contexts of completions: 1 and 2 its sends, 3 its
+ * receive, 4 the other end's send.
+ */
 enum situation {
 	EMPTY,
 	WAITING,   /* two requests, and no link yet */
@@ -150,7 +159,10 @@ static void act(struct pair *p, enum action how)
 		hd_ep_reset(p->a.ep);
 }
 
-/* What is to be: the state at once and, where it goes on, when the other end has receives; completions of a in order, and of 4 at the other end. */
+/*
+ * What is to be: the state at once and, where it goes on, when the other end has receives;
+ * completions of a in order, and of 4 at the other end.
+ */
 struct expected {
 	enum hd_qp_state at_once, then;
 	struct {
@@ -303,7 +315,7 @@ static void each_transition(void **state)
 			transition(t, (enum situation)what, (enum action)how);
 }
 
-/* ---- what is not reliable ------------------------------------------------------------------------------------------------ */
+/* ---- what is not reliable -------------------------------------------------------------------- */
 
 static void uc_open(struct pair *p, const char *t)
 {
@@ -316,7 +328,10 @@ static void uc_open(struct pair *p, const char *t)
 	drained = over = 0;
 }
 
-/* One that is wrong stops the send queue, and what is behind it is flushed, until it is told to go on. */
+/*
+ * One that is wrong stops the send queue, and what is behind it is flushed,
+ * until it is told to go on.
+ */
 static void sqe_and_back(void **state)
 {
 	struct pair p;
@@ -396,7 +411,7 @@ static void datagrams(void **state)
 	}
 }
 
-/* ---- the way to RTS ------------------------------------------------------------------------------------------------------ */
+/* ---- the way to RTS -------------------------------------------------------------------------- */
 
 static void to_rts(void **state)
 {

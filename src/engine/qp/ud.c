@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Unpaired queue pairs (UD), the sending half. A datagram goes at once and has completed before its post returns, or it waits in the send queue: for
- * its destination to be reached, for its link or credit, or for SQD to be over. Then it is a copy, as its region may be gone by the time it leaves.
+ * Unpaired queue pairs (UD), the sending half. A datagram goes at once and has completed before its
+ * post returns, or it waits in the send queue: for its destination to be reached, for its link or
+ * credit, or for SQD to be over. Then it is a copy, as its region may be gone by the time it
+ * leaves.
  *
- * Each WQE has a destination of its own. One that is being called holds up what goes there, and not what goes to others; one whose link is
- * full holds up all that is behind it, as a card would. Completions are in posting order, whoever they are for. A datagram to where
- * nobody can be is lost, which its program is not told.
+ * Each WQE has a destination of its own. One that is being called holds up what goes there, and not
+ * what goes to others; one whose link is full holds up all that is behind it, as a card would.
+ * Completions are in posting order, whoever they are for. A datagram to where nobody can be is
+ * lost, which its program is not told.
  */
 #include "engine/event/event.h"
 #include "engine/link/link.h"
@@ -24,7 +27,7 @@ struct hd_ud_waiting {
 	unsigned char data[]; /* hd_wqe.len bytes */
 };
 
-/* ---- leaving ------------------------------------------------------------------------------------------------------------- */
+/* ---- leaving --------------------------------------------------------------------------------- */
 
 static inline struct hd_pkt ud_header(const struct hd_ep *ep, const struct hd_dest *dest,
 				      struct hd_pkt_qp head, uint32_t flags)
@@ -42,8 +45,8 @@ static bool ud_is_reached(const struct hd_dest *dest)
 }
 
 /*
- * Its destination is reached. 0: it has left, or is lost for good; -EAGAIN: its link is full, or something waits for that already; -EFAULT: its
- * memory is gone.
+ * Its destination is reached. 0: it has left, or is lost for good; -EAGAIN: its link is full, or
+ * something waits for that already; -EFAULT: its memory is gone.
  */
 static int ud_leave(struct hd_ep *ep, struct hd_dest *dest, struct hd_pkt_qp head,
 		    const struct hd_send_args *a, size_t len)
@@ -62,7 +65,7 @@ static int ud_leave(struct hd_ep *ep, struct hd_dest *dest, struct hd_pkt_qp hea
 	return rc == -EAGAIN || rc == -EFAULT ? rc : 0;
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 void hd_ud_forget(struct hd_ud_waiting *w, size_t len)
 {
@@ -96,7 +99,10 @@ static bool ud_waits(const struct hd_qp *p, uint32_t seq)
 	return hd_wqe_at(p, seq)->state == HD_WQE_WAITS;
 }
 
-/* One of those who are being called can be sent to, or the one that held up the others has gone: what waits leaves in the peer's turn. */
+/*
+ * One of those who are being called can be sent to, or the one that held up the others has gone:
+ * what waits leaves in the peer's turn.
+ */
 static void ud_due(struct hd_qp *p)
 {
 	for (uint32_t seq = p->life.sq.next; seq != p->life.sq.tail; seq++)
@@ -205,7 +211,7 @@ void hd_ud_push(struct hd_qp *p)
 	hd_qp_check(p);
 }
 
-/* ---- posting ------------------------------------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 static int ud_room(struct hd_ep *ep, struct hd_dest *dest)
 {

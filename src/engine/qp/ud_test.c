@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The send queue of datagrams: what waits in it, in which order it leaves and completes, and how it ends with the states. */
+/*
+ * The send queue of datagrams: what waits in it, in which order it leaves and completes, and how
+ * it ends with the states.
+ */
 #include "engine/qp/qp.h"
 #include "engine/test/test_qp.h"
 
@@ -89,7 +92,7 @@ static struct hd_dest *nowhere(struct side *s)
 	return to;
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void for_the_link(void **state)
 {
@@ -276,7 +279,7 @@ static void the_peer_goes(void **state)
 	}
 }
 
-/* ---- states -------------------------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 static void not_before_rts(void **state)
 {

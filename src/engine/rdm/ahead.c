@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Messages that are about to find their receives among very many: each looks at a bucket, a receive and its buffer, of which none is in a cache, and
- * each tells where the next is. For a row of messages the memory is fetched side by side: all buckets, then all receives, then all buffers.
+ * Messages that are about to find their receives among very many: each looks at a bucket, a receive
+ * and its buffer, of which none is in a cache, and each tells where the next is. For a row of
+ * messages the memory is fetched side by side: all buckets, then all receives, then all buffers.
  */
 #include "engine/link/link.h"
 #include "engine/rq/rq.h"

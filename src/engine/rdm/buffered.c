@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Buffered receives, fi_msg(3): a message is handed to the program where it lies, in the engine's memory, and stays there until it is
- * claimed (received into a buffer after all) or discarded. What the program gets is a handle, struct hd_handed.
+ * Buffered receives, fi_msg(3): a message is handed to the program where it lies, in the engine's
+ * memory, and stays there until it is claimed (received into a buffer after all) or discarded. What
+ * the program gets is a handle, struct hd_handed.
  *
- *	 arrives ──► whole: ready ──────────────────────────► told (completion) ──► claimed, discarded: freed
- *	        └──► request to send: unfetched ─► fetching ─►┘      the beginning is fetched, as much as was asked for
+ *	 arrives ──► whole: ready ──────────────────────────► told (completion)
+ *	        └──► request to send: unfetched ─► fetching ─►┘ └──► claimed, discarded: freed
  *
- * Programs are told in the order in which messages came, so one that is not ready keeps those behind it waiting, in `line`. Fetched
- * beginnings are no part of the credit that their peers have spent; they are counted where windows are, and wait while those have taken
- * everything.
+ * Fetching: the beginning is fetched, as much as was asked for.
  *
- * Handles come from pages of their own which stay until the queue is closed, so that a stale one can be looked at; they are used
- * again in the order in which they came back, so that it is noticed for a while.
+ * Programs are told in the order in which messages came, so one that is not ready keeps those
+ * behind it waiting, in `line`. Fetched beginnings are no part of the credit that their peers have
+ * spent; they are counted where windows are, and wait while those have taken everything.
+ *
+ * Handles come from pages of their own which stay until the queue is closed, so that a
+ * stale one can be looked at; they are used again in the order in which they came back, so
+ * that it is noticed for a while.
  */
 #include "base/aligned.h"
 #include "base/log.h"
@@ -72,7 +76,7 @@ struct hd_buffered {
 	size_t page_count;
 };
 
-/* ---- handles ------------------------------------------------------------------------------------------- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 static void buffered_close(struct hd_rq *rq)
 {
@@ -160,7 +164,7 @@ static struct hd_msg *buffered_find(const struct hd_rq *rq, const void *handed)
 	return h->msg;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static bool is_tagged(const struct hd_msg *m)
 {
@@ -236,7 +240,7 @@ static void buffered_tell(struct hd_buffered *b, struct hd_handle *h)
 	}
 }
 
-/* ---- beginnings ---------------------------------------------------------------------------------------- */
+/* ---- beginnings ------------------------------------------------------------------------------ */
 
 static void unfetched_next(struct hd_buffered *b)
 {
@@ -350,7 +354,10 @@ static void fetch_begin(struct hd_handle *h)
 	hd_intake_begin(&h->fetch->t, m->peer, m->data, m->room);
 }
 
-/* Ask for the next beginning. False when there is none, or no room while others are here that will be given back. */
+/*
+ * Ask for the next beginning. False when there is none, or no room while others are here
+ * that will be given back.
+ */
 static bool fetch_next(struct hd_buffered *b)
 {
 	struct hd_handle *h = b->unfetched;
@@ -401,7 +408,7 @@ void hd_buffered_pause(struct hd_rq *rq, bool on)
 		go_on(b);
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------ */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static uint32_t buffered_wanted(const struct hd_buffered *b, const struct hd_msg *m)
 {
@@ -531,7 +538,7 @@ void hd_buffered_rebind(struct hd_rq *rq, const struct hd_buffered_attr *attr, b
 	hd_buffered_pause(rq, !heard);
 }
 
-/* ---- the calls ----------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 int hd_handed_recv(struct hd_ep *ep, struct hd_handed *handed, const struct hd_recv_args *args)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Buffered receives: what is handed over, in which order, for how long, and which handles stand for nothing. */
+/*
+ * Buffered receives: what is handed over, in which order, for how long, and which
+ * handles stand for nothing.
+ */
 #include "engine/rq/rq.h"
 #include "engine/test/test_pair.h"
 
@@ -124,7 +127,8 @@ static void a_handle_stands_for_one_message_once(void **state)
 		assert_int_equal(hd_handed_discard(p.b.ep, (void *)((char *)h[0] + 8)), -EINVAL);
 		assert_int_equal(hd_handed_discard(p.b.ep, (void *)((uintptr_t)h[0] ^ 0xfc0)), -EINVAL);
 		assert_int_equal(claim(&p, h[0], in, sizeof(in), HD_RECV_TAGGED), -EINVAL);
-		assert_int_equal(hd_handed_discard(p.a.ep, h[0]), -EINVAL); /* not buffered at all */
+		/* not buffered at all */
+		assert_int_equal(hd_handed_discard(p.a.ep, h[0]), -EINVAL);
 		assert_int_equal(hd_handed_discard(p.b.ep, h[0]), 0);
 		assert_int_equal(hd_handed_discard(p.b.ep, h[0]), -EINVAL);
 		assert_int_equal(claim(&p, h[0], in, sizeof(in), 0), -EINVAL);
@@ -260,7 +264,10 @@ static void more_than_a_page_of_handles(void **state)
 	}
 }
 
-/* Beginnings take room of their own: when it is gone, the next ones come as the program gives some back. */
+/*
+ * Beginnings take room of their own: when it is gone, the next ones come as the
+ * program gives some back.
+ */
 static void beginnings_wait_for_room(void **state)
 {
 	unsigned char *out = calloc(1, LONG);
@@ -291,8 +298,9 @@ static void beginnings_wait_for_room(void **state)
 }
 
 /*
- * One whose beginning has not been fetched when its sender goes: as if it had not come, but where a receive has taken it by its tag, which fails. The
- * first of the three takes the room that the others want.
+ * One whose beginning has not been fetched when its sender goes: as if it had not come, but
+ * where a receive has taken it by its tag, which fails. The first of the three takes the
+ * room that the others want.
  */
 static void unfetched_ones_go_with_their_sender(void **state)
 {

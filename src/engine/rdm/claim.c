@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Looking at messages that wait, and claiming them: FI_PEEK, FI_CLAIM and FI_DISCARD of fi_tagged(3) and fi_msg(3). */
+/*
+ * Looking at messages that wait, and claiming them: FI_PEEK, FI_CLAIM and FI_DISCARD of
+ * fi_tagged(3) and fi_msg(3).
+ */
 #include "engine/event/event.h"
 #include "engine/link/link.h"
 #include "engine/rdm/unexpected.h"
@@ -28,7 +31,10 @@ static void peek_report(struct hd_ep *ep, const struct hd_recv_args *a, struct h
 	hd_cq_post(ep->rx_cq, &e);
 }
 
-/* Whoever asks again and again reads no more than he is told, which is there already: nothing else would bring the message in. */
+/*
+ * Whoever asks again and again reads no more than he is told, which is there already: nothing else
+ * would bring the message in.
+ */
 static struct hd_wnode *claim_look(struct hd_ep *ep, const struct hd_recv_args *a)
 {
 	struct hd_match *match = hd_rq_match(ep->rq, a->flags);
@@ -147,7 +153,10 @@ void hd_claim_discard(struct hd_ep *ep, struct hd_claim *claim, const struct hd_
 	peek_discard(m);
 }
 
-/* The endpoint that the message came to closes, while another one of its queue holds the claim: what it gets for it is an error. */
+/*
+ * The endpoint that the message came to closes, while another one of its queue holds the claim:
+ * what it gets for it is an error.
+ */
 static void claim_orphan(struct hd_msg *m, struct hd_ep *holder)
 {
 	if (m->kind == HD_PKT_RTS || hd_msg_is_unanswered(m))
@@ -164,7 +173,10 @@ static void claim_orphan(struct hd_msg *m, struct hd_ep *holder)
 	m->ep = holder;
 }
 
-/* hd_claims_drop: the endpoint closes, and nothing comes in for it any more: refuse what was claimed and not received. */
+/*
+ * hd_claims_drop: the endpoint closes, and nothing comes in for it any more: refuse what was
+ * claimed and not received.
+ */
 void hd_claims_drop(struct hd_ep *ep)
 {
 	struct hd_node *node = ep->node;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What arrives for endpoints that match. Eager messages go straight into the posted buffer, or into one of exact size when nothing
- * matches. For a packet in pieces see dispatch.c.
+ * What arrives for endpoints that match. Eager messages go straight into the posted buffer, or into
+ * one of exact size when nothing matches. For a packet in pieces see dispatch.c.
  */
 #include "engine/rdm/deliver.h"
 #include "base/copy.h"
@@ -15,11 +15,12 @@
 #include "engine/rq/rq.h"
 #include "engine/xfer/xfer.h"
 
-/* ---- eager messages ------------------------------------------------------------------------------------------------------------- */
+/* ---- eager messages -------------------------------------------------------------------------- */
 
 /*
- * A datagram that nothing was posted for is kept as long as a socket would have room for it: what Linux gives one, in which each takes some more
- * than its bytes. True: it shall be. Queue pairs keep none, as cards do, and nothing is kept for somebody who waits for an answer.
+ * A datagram that nothing was posted for is kept as long as a socket would have room for it: what
+ * Linux gives one, in which each takes some more than its bytes. True: it shall be. Queue pairs
+ * keep none, as cards do, and nothing is kept for somebody who waits for an answer.
  */
 #define SOCKET_BYTES 212992u
 bool hd_dgram_keeps(const struct hd_ep *ep, const struct hd_pkt *pkt, size_t len)
@@ -39,7 +40,10 @@ struct hd_msg *hd_dgram_keep(struct hd_ep *ep, struct hd_peer *peer, const struc
 	return m;
 }
 
-/* Hand it over: an eager message, a request to send (its offer is the data), or one that comes through the sink (data NULL). */
+/*
+ * Hand it over: an eager message, a request to send (its offer is the data), or one that comes
+ * through the sink (data NULL).
+ */
 struct hd_msg *hd_msg_hand_over(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt,
 				uint32_t src, struct hd_recv *r, const struct iovec data, uint64_t len)
 {
@@ -88,7 +92,10 @@ static int eager_waits(struct hd_link *link, const struct hd_pkt *pkt, const str
 		 : hd_link_broken(link, "no memory for a message that has to wait");
 }
 
-/* A message meets the posted receive r, which has HD_RECV_ORDERED; its data is here, or comes through the sink (NULL). NULL: no memory. */
+/*
+ * A message meets the posted receive r, which has HD_RECV_ORDERED; its data is here, or comes
+ * through the sink (NULL). NULL: no memory.
+ */
 struct hd_msg *hd_msg_defer(struct hd_peer *peer, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 			    struct hd_recv *r, const struct iovec data, uint64_t len)
 {
@@ -114,8 +121,8 @@ static bool is_to_defer(const struct hd_ep *ep, const struct hd_recv *r)
 }
 
 /*
- * Of one that was sent to a group nobody has paid for the memory in which it may have to wait for its turn:
- * without that it is lost.
+ * Of one that was sent to a group nobody has paid for the memory in which it may have to wait for
+ * its turn: without that it is lost.
  */
 void hd_deliver_cast(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,
 		     const void *payload, size_t len)
@@ -233,7 +240,10 @@ static int rts_begin(const struct hd_arrival *a, struct hd_recv *r, const struct
 	return 0;
 }
 
-/* A request to send. 0: it is under way, or waits; a status: it is refused; negative: the link is down. */
+/*
+ * A request to send. 0: it is under way, or waits; a status: it is refused;
+ * negative: the link is down.
+ */
 static int rts_take(const struct hd_arrival *a)
 {
 	const struct hd_pkt *pkt = a->pkt;

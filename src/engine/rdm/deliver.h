@@ -19,11 +19,12 @@ static inline bool hd_msg_is_buffered(const struct hd_ep *ep, const struct hd_pk
 }
 
 /*
- * deliver.c, of a message that has come for ep and cannot go straight into a buffer; data NULL: it comes through the sink. All give NULL
- * where memory is short, and nothing has happened.
- * hd_msg_hand_over: buffered, and to the program as it is; r is the receive that matched, or
- * NULL. hd_msg_defer: it meets r, which has HD_RECV_ORDERED, and waits for its turn; peer NULL: it came
- * from a group. hd_dgram_keeps: is there room for a datagram that nothing was posted for? hd_dgram_keep: it waits.
+ * deliver.c, of a message that has come for ep and cannot go straight into a buffer; data NULL: it
+ * comes through the sink. All give NULL where memory is short, and nothing has happened.
+ * hd_msg_hand_over: buffered, and to the program as it is; r is the receive that matched, or NULL.
+ * hd_msg_defer: it meets r, which has HD_RECV_ORDERED, and waits for its turn; peer NULL: it came
+ * from a group. hd_dgram_keeps: is there room for a datagram that nothing was posted for?
+ * hd_dgram_keep: it waits.
  */
 bool hd_dgram_keeps(const struct hd_ep *ep, const struct hd_pkt *pkt, size_t len);
 struct hd_msg *hd_dgram_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
@@ -34,10 +35,12 @@ struct hd_msg *hd_msg_defer(struct hd_peer *peer, struct hd_ep *ep, const struct
 			    struct hd_recv *r, const struct iovec data, uint64_t len);
 
 /*
- * What comes for an endpoint that takes it; all return 0, or negative: the link is down. hd_message_arrived: an eager message, which has been
- * charged; hd_message_unusual: it has met r, which is not the usual receive; hd_message_unposted: it has met none. hd_message_refuse: it
- * is not taken: its credit goes back, and who waits for an answer gets this status. hd_message_kept: it is here, and has no receive yet: who waits for that alone is
- * answered. hd_request_arrived: a request to send, or a one-sided operation.
+ * What comes for an endpoint that takes it; all return 0, or negative: the link is down.
+ * hd_message_arrived: an eager message, which has been charged; hd_message_unusual: it has met r,
+ * which is not the usual receive; hd_message_unposted: it has met none. hd_message_refuse: it is
+ * not taken: its credit goes back, and who waits for an answer gets this status. hd_message_kept:
+ * it is here, and has no receive yet: who waits for that alone is answered. hd_request_arrived: a
+ * request to send, or a one-sided operation.
  */
 int hd_message_unusual(struct hd_link *link, struct hd_ep *ep, const struct hd_pkt *pkt, uint32_t src,
 		       struct hd_recv *r, const struct iovec data);
@@ -70,7 +73,8 @@ static inline int hd_message_arrived(struct hd_link *link, struct hd_ep *ep, con
 		link->is_deep = true;
 	hd_received_of(&m, pkt, src, len);
 	if (hd_unlikely(!hd_recv_usual(ep, r, e, m, payload)))
-		return hd_message_refuse(peer, pkt, hd_units(len), HD_S_OPERATIONAL); /* its memory is gone */
+		/* its memory is gone */
+		return hd_message_refuse(peer, pkt, hd_units(len), HD_S_OPERATIONAL);
 	if (hd_unlikely(pkt->flags & HD_PKT_F_ANSWERED))
 		hd_answer_op(peer, HD_PKT_ACK, pkt->op, 0);
 	hd_peer_free_units(peer, hd_units(len));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Unreliable endpoints (HD_EP_DROP), the sending half: a datagram goes now or is lost, and its send completes at once; or it waits a little
- * for a link that is being made, and completes when it has gone: who ends after his completion has said what he said. The receiving half is in
- * deliver.c.
+ * Unreliable endpoints (HD_EP_DROP), the sending half: a datagram goes now or is lost, and its send
+ * completes at once; or it waits a little for a link that is being made, and completes when it has
+ * gone: who ends after his completion has said what he said. The receiving half is in deliver.c.
  */
 #include "base/clock.h"
 #include "engine/event/event.h"
@@ -14,13 +14,17 @@
 #include <errno.h>
 
 /*
- * Datagrams of one endpoint that wait for links: the first ones to a new destination should arrive, but nobody is owed memory.
+ * Datagrams of one endpoint that wait for links: the first ones to a new destination should arrive,
+ * but nobody is owed memory.
  */
 #define WAITING_MAX 64
-#define OVERDUE_NS \
-	(250 * HD_NS_PER_MS) /* how long they may wait before the program is told that they have gone */
+/* how long they may wait before the program is told that they have gone */
+#define OVERDUE_NS (250 * HD_NS_PER_MS)
 
-/* One packet, if the link takes it. -EAGAIN: the link is full; -EFAULT: its memory is gone; 0: it went, or is lost for good. */
+/*
+ * One packet, if the link takes it. -EAGAIN: the link is full; -EFAULT: its memory is gone; 0: it
+ * went, or is lost for good.
+ */
 static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t len)
 {
 	struct hd_peer *peer = dest->peer;
@@ -43,7 +47,10 @@ static int push(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_arg
 	return rc == -EAGAIN || rc == -EFAULT ? rc : 0;
 }
 
-/* Nothing may be behind what is queued for the peer: the order of datagrams is kept, as far as they arrive. */
+/*
+ * Nothing may be behind what is queued for the peer: the order of datagrams is
+ * kept, as far as they arrive.
+ */
 static bool dgram_is_open(const struct hd_dest *dest)
 {
 	return dest->state == HD_DEST_BOUND && TAILQ_EMPTY(&dest->peer->queue);
@@ -71,7 +78,10 @@ static struct hd_send_args args_of(const struct hd_op *op)
 	};
 }
 
-/* The other end may make no progress before it has heard of ours by other means: nobody waits for it for long. */
+/*
+ * The other end may make no progress before it has heard of ours by other means:
+ * nobody waits for it for long.
+ */
 static void overdue(struct hd_timer *timer)
 {
 	struct hd_dest *dest = hd_container(timer, struct hd_dest, overdue);
@@ -98,7 +108,10 @@ static void overdue(struct hd_timer *timer)
 	hd_dest_unref(dest);
 }
 
-/* Behind all of this destination that have not been told of, while there are fewer than max. NULL: there is no room. */
+/*
+ * Behind all of this destination that have not been told of, while there are fewer than
+ * max. NULL: there is no room.
+ */
 static struct hd_op *seated(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a, size_t max)
 {
 	struct hd_send_args ordered = *a;

@@ -34,7 +34,10 @@ static void hear(struct pair *p)
 	}
 }
 
-/* A tagged datagram from a: it is always taken, and completes before the call returns, unless it waits for the link. */
+/*
+ * A tagged datagram from a: it is always taken, and completes before the call returns,
+ * unless it waits for the link.
+ */
 static void throw(struct pair * p, const void *buf, size_t len, uint64_t tag)
 {
 	assert_int_equal(hd_send(p->a.ep, p->a.to, buf, len, tag, 0, (void *)(uintptr_t)tag,
@@ -82,7 +85,10 @@ static void first_datagrams_wait_for_the_link(void **state)
 	}
 }
 
-/* What comes before its receive waits as in a socket: so much and no more, in order, and its credit comes back. */
+/*
+ * What comes before its receive waits as in a socket: so much and no more, in order,
+ * and its credit comes back.
+ */
 static void what_comes_early_is_kept_as_a_socket_would(void **state)
 {
 	static unsigned char in[HD_MAX_DGRAM], out[HD_MAX_DGRAM];

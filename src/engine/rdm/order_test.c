@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Completions in order: who is held up by whom, and how it ends when the other side or the endpoint goes. Queues that overrun. */
+/*
+ * Completions in order: who is held up by whom, and how it ends when the other side or the endpoint
+ * goes. Queues that overrun.
+ */
 #include "base/iov.h"
 #include "engine/event/event.h"
 #include "engine/rdm/rdm.h"
@@ -43,7 +46,10 @@ static void expect_quiet(struct pair *p, struct side *s)
 	assert_null(hd_cq_peek(s->cq));
 }
 
-/* What goes to another endpoint passes; a held completion keeps its place in the bound of operations. */
+/*
+ * What goes to another endpoint passes; a held completion keeps its place in
+ * the bound of operations.
+ */
 static void holds_one_destination(void **state)
 {
 	unsigned char *big = calloc(1, BIG), *in = malloc(BIG), buf[16], got[16];
@@ -85,7 +91,10 @@ static void holds_one_destination(void **state)
 	free(in);
 }
 
-/* The link breaks, or the endpoint closes: everything is told once, in order, or nothing is told; nothing is left. */
+/*
+ * The link breaks, or the endpoint closes: everything is told once, in order, or nothing
+ * is told; nothing is left.
+ */
 static void sends_end(void **state)
 {
 	unsigned char *big = calloc(1, BIG), buf[16];
@@ -113,7 +122,10 @@ static void sends_end(void **state)
 	free(big);
 }
 
-/* Parked messages: complete in order when the link breaks (what was whole is received), and are forgotten with the endpoint. */
+/*
+ * Parked messages: complete in order when the link breaks (what was whole is received), and are
+ * forgotten with the endpoint.
+ */
 static void receives_end(void **state)
 {
 	unsigned char *big = calloc(1, BIG), *in[2] = { malloc(BIG), malloc(BIG) }, buf[16], got[16];
@@ -152,7 +164,10 @@ static void receives_end(void **state)
 	free(in[1]);
 }
 
-/* A queue that nobody protects: what it holds is read, then it is an error for good; senders are not held up. */
+/*
+ * A queue that nobody protects: what it holds is read, then it is an error for good;
+ * senders are not held up.
+ */
 static void overruns(void **state)
 {
 	const struct hd_cqe *e;

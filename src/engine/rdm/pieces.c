@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Messages that come in pieces go where they belong as they come: into a posted receive, taken out of its queue, into a part of a
- * multi-receive buffer, or into a message that waits.
+ * Messages that come in pieces go where they belong as they come: into a posted receive, taken out
+ * of its queue, into a part of a multi-receive buffer, or into a message that waits.
  */
 #include "engine/rdm/pieces.h"
 #include "engine/rdm/deliver.h"
@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-/* ---- into a posted receive ------------------------------------------------------------------------------------------------------ */
+/* ---- into a posted receive ------------------------------------------------------------------- */
 
 static void posted_complete(struct hd_link *link, struct hd_stream *s)
 {
@@ -81,7 +81,7 @@ static int begin_posted(struct hd_link *link, struct hd_stream *s, struct hd_ep 
 	return 0;
 }
 
-/* ---- into a message that waits -------------------------------------------------------------------------------------------------- */
+/* ---- into a message that waits --------------------------------------------------------------- */
 
 /* The sender could not read it. */
 static int waiting_void(struct hd_link *link, struct hd_stream *s)

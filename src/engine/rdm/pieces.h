@@ -6,7 +6,10 @@
 
 #include "engine/xfer/xfer.h"
 
-/* hd_pieces_message: the stream's packet, which has been charged, is a message for ep. 0, or negative: the link is down. */
+/*
+ * hd_pieces_message: the stream's packet, which has been charged, is a message for ep. 0, or
+ * negative: the link is down.
+ */
 int hd_pieces_message(struct hd_link *link, struct hd_stream *s, struct hd_ep *ep);
 
 #endif

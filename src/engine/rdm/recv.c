@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Posting receives, and how one meets a message that waited. What receives are and the queue that they are in is rq's; looking at what waits is
- * in claim.c; what a message does when it comes, in deliver.c.
+ * Posting receives, and how one meets a message that waited. What receives are and the
+ * queue that they are in is rq's; looking at what waits is in claim.c; what a message does
+ * when it comes, in deliver.c.
  */
 #include "engine/core/core.h"
 #include "engine/rdm/order.h"
@@ -10,7 +11,7 @@
 #include "engine/rdm/unexpected.h"
 #include "engine/rq/rq.h"
 
-/* ---- a message that waited meets its receive ------------------------------------------------------------------------------------ */
+/* ---- a message that waited meets its receive ------------------------------------------------- */
 
 /* 0 or -EFAULT. */
 static inline int msg_store(const struct hd_msg *m, const struct hd_recv *r)
@@ -22,7 +23,10 @@ static inline int msg_store(const struct hd_msg *m, const struct hd_recv *r)
 	return hd_iov_fill(hd_recv_iov(r), r->count, m->data, m->len);
 }
 
-/* Give an eager message that is all here, and out of the queue, to a receive that is in none. Consumes both. */
+/*
+ * Give an eager message that is all here, and out of the queue, to a receive that
+ * is in none. Consumes both.
+ */
 static void recv_hand_over(struct hd_recv *r, struct hd_msg *m)
 {
 	struct hd_node *node = m->ep->node;
@@ -89,7 +93,10 @@ void hd_msg_arrived(struct hd_msg *m)
 		recv_hand_over(m->waiter, m);
 }
 
-/* hd_msg_forget: the endpoint closes, and the message had met a receive while it was coming in: forget both. */
+/*
+ * hd_msg_forget: the endpoint closes, and the message had met a receive while it
+ * was coming in: forget both.
+ */
 void hd_msg_forget(struct hd_msg *m)
 {
 	if (m->deferred)
@@ -118,8 +125,8 @@ void hd_msg_broken(struct hd_msg *m, enum hd_status status)
 	} else if (!m->claimed) {
 		hd_match_remove_waiting(hd_rq_match(m->ep->rq, m->flags), &m->w);
 	} else {
-		m->arriving =
-			false; /* the claim is kept by the program: it gets an error instead of the message */
+		/* the claim is kept by the program: it gets an error instead of the message */
+		m->arriving = false;
 		m->kind = HD_PKT_RTS;
 		hd_msg_orphan(m);
 		if (m->handle)
@@ -131,7 +138,7 @@ void hd_msg_broken(struct hd_msg *m, enum hd_status status)
 	hd_msg_free(m);
 }
 
-/* ---- whom it is from turns out later --------------------------------------------------------------------------------------------- */
+/* ---- whom it is from turns out later --------------------------------------------------------- */
 
 /* A tag of buffered receives finds a message that waits. */
 static int tag_meets(struct hd_match *match, struct hd_recv *r, struct hd_msg *m)
@@ -172,7 +179,10 @@ static void meet_posted(struct hd_msg *m)
 	hd_recv_give(r, m);
 }
 
-/* In the order in which they came, which those that stay keep. What is given away may take others with it that were in their turn. */
+/*
+ * In the order in which they came, which those that stay keep. What is given away may take others
+ * with it that were in their turn.
+ */
 static void meet_all(struct hd_ring *messages)
 {
 	struct hd_ring *at, unmet;
@@ -195,7 +205,10 @@ void hd_recvs_joined(struct hd_dest *dest)
 
 	if (!hd_rqs_number(dest->node))
 		return;
-	/* of one generation: these leave together, so the next time it comes nothing of what was here is looked at again */
+	/*
+	 * of one generation: these leave together, so the next time it comes nothing of what
+	 * was here is looked at again
+	 */
 	do {
 		if (d->gen == dest->gen)
 			meet_all(&d->messages);
@@ -203,7 +216,7 @@ void hd_recvs_joined(struct hd_dest *dest)
 	} while (d != dest);
 }
 
-/* ---- posting ------------------------------------------------------------------------------------------------------------ */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 /* Let a new multi-receive buffer, posted already, take what waits for it. */
 static void recv_drain(struct hd_ep *ep, struct hd_recv *r, uint32_t src)
@@ -223,7 +236,8 @@ static void recv_drain(struct hd_ep *ep, struct hd_recv *r, uint32_t src)
 		part = hd_recv_detach(ep, r, m->len);
 		if (!part)
 			return;
-		more = hd_mnode_is_posted(&r->m); /* else it may be gone after the next call but one */
+		/* else it may be gone after the next call but one */
+		more = hd_mnode_is_posted(&r->m);
 		hd_match_remove_waiting(match, w);
 		hd_recv_give(part, m);
 	}
@@ -249,7 +263,10 @@ static inline int post_watched(struct hd_ep *ep, struct hd_match *match, struct 
 	return 0;
 }
 
-/* Nothing waits for it, nobody else is to be told of it, and the region is posted to this queue alone, as it was the last time. */
+/*
+ * Nothing waits for it, nobody else is to be told of it, and the region is posted to this queue
+ * alone, as it was the last time.
+ */
 static inline bool is_quiet(const struct hd_ep *ep, const struct hd_mr *region)
 {
 	const struct hd_rq *rq = ep->rq;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Sending. hd_send is the short way: an eager message to a live peer with credit goes out in one call of its link and completes.
- * Whatever cannot go that way becomes an operation (op.c), which starts here.
+ * Sending. hd_send is the short way: an eager message to a live peer with credit goes out in
+ * one call of its link and completes. Whatever cannot go that way becomes an operation
+ * (op.c), which starts here.
  */
 #include "engine/event/event.h"
 #include "engine/link/link.h"
@@ -17,7 +18,8 @@ static_assert((int)HD_SEND_TAGGED == (int)HD_PKT_F_TAGGED && (int)HD_SEND_IMM ==
 		      (int)HD_SEND_DELIVERED == (int)HD_PKT_F_DELIVERED,
 	      "flags of sends are flags of packets");
 #define SEND_OP (HD_SEND_ANSWERED | HD_SEND_GATED | HD_SEND_WORK) /* always operations */
-#define SEND_SLOW (SEND_OP | HD_SEND_ORDERED | HD_SEND_KEYED)	  /* never go the short way as they are */
+/* never go the short way as they are */
+#define SEND_SLOW (SEND_OP | HD_SEND_ORDERED | HD_SEND_KEYED)
 
 int hd_op_start(struct hd_op *op)
 {
@@ -32,7 +34,7 @@ int hd_op_start(struct hd_op *op)
 	return op->kind ? op->kind->start(op) : hd_message_start(op);
 }
 
-/* ---- posting -------------------------------------------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 int hd_op_later(struct hd_op *op)
 {
@@ -88,12 +90,13 @@ static int post_op(struct hd_op *op)
 		return hd_op_later(op);
 	if (hd_op_start(op) < 0) {
 		hd_op_free(op);
-		return -EAGAIN; /* a broken link is taken away by the next turn of progress, then we connect anew */
+		/* a broken link is taken away by the next turn of progress, then we connect anew */
+		return -EAGAIN;
 	}
 	return 0;
 }
 
-/* ---- the calls ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 static int send_op(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a);
 
@@ -116,7 +119,10 @@ static __attribute__((noinline, cold)) int send_lost(struct hd_ep *ep, size_t le
 	return 0;
 }
 
-/* The short way: peer->eager_max and the credit have been looked at. a.iov and a.count are not used. */
+/*
+ * The short way: peer->eager_max and the credit have been looked at. a.iov
+ * and a.count are not used.
+ */
 static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, struct hd_dest *dest,
 							  const struct iovec iov, const struct hd_send_args a,
 							  uint32_t units)
@@ -141,7 +147,10 @@ static inline __attribute__((always_inline)) int send_now(struct hd_ep *ep, stru
 	return 0;
 }
 
-/* Start at once what needs an operation: its answer is awaited, it is long, it is in segments, or it may have to wait behind a fence. */
+/*
+ * Start at once what needs an operation: its answer is awaited, it is long, it is in segments, or
+ * it may have to wait behind a fence.
+ */
 static int send_op(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
 	struct hd_op *op = hd_op_make(ep, dest, a);

@@ -44,7 +44,10 @@ static void eager_up_to_the_limit(void **state)
 	free(buf);
 }
 
-/* More than the window, into receives that are there, of a length that comes in pieces over a socket: each gives back what it was charged. */
+/*
+ * More than the window, into receives that are there, of a length that comes in pieces over a
+ * socket: each gives back what it was charged.
+ */
 static void what_is_received_costs_nothing(void **state)
 {
 	const size_t len = 60000;
@@ -68,7 +71,10 @@ static void what_is_received_costs_nothing(void **state)
 	free(in);
 }
 
-/* Headers of messages to b for each of its receives, and others that nobody would send: what is told ahead changes nothing, and is believed in nothing. */
+/*
+ * Headers of messages to b for each of its receives, and others that nobody would send: what is
+ * told ahead changes nothing, and is believed in nothing.
+ */
 static void tell_ahead(struct pair *p)
 {
 	struct hd_link *link = p->b.to->peer->link;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Atomic operations: one packet there, which the target's engine carries out when it arrives, and one answer. So all of them, from
- * whomever, have one order, and those of one endpoint keep theirs.
+ * Atomic operations: one packet there, which the target's engine carries out when it arrives, and
+ * one answer. So all of them, from whomever, have one order, and those of one endpoint keep theirs.
  *
  *	initiator                                         target
- *	  ATOMIC {operation, segments, operands} ──────►  finds the memory of all segments, then changes it
- *	                                         ◄──────  RESULT {old values}, or FIN {errno} and nothing was changed
+ *	  ATOMIC {operation, segments, operands} ──────►  finds the memory of all segments, then
+ *	                                                  changes it
+ *	                                         ◄──────  RESULT {old values}, or FIN {errno} and
+ *	                                                  nothing was changed
  */
 #include "engine/rma/atomic.h"
 #include "engine/event/event.h"
@@ -17,7 +19,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- the initiator ------------------------------------------------------------------------------------------------------- */
+/* ---- the initiator --------------------------------------------------------------------------- */
 
 static int atomic_start(struct hd_op *op)
 {
@@ -133,7 +135,7 @@ int hd_atomic_answered(struct hd_link *link, const struct hd_pkt *pkt, const voi
 	return 0;
 }
 
-/* ---- the target ---------------------------------------------------------------------------------------------------------- */
+/* ---- the target ------------------------------------------------------------------------------ */
 
 /* A request, in private memory and taken apart, and the memory that it means. */
 struct request {

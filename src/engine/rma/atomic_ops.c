@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What atomic operations do: one small function for each pair of operation and type says what an element becomes, and one loop for
- * each width puts that into the memory.
+ * What atomic operations do: one small function for each pair of operation and type says what an
+ * element becomes, and one loop for each width puts that into the memory.
  */
 #include "base/copy.h"
 #include "engine/rma/atomic.h"
@@ -11,12 +11,18 @@
 #include <float.h>
 #include <string.h>
 
-/* ---- what an element becomes --------------------------------------------------------------------------------------------- */
+/* ---- what an element becomes ----------------------------------------------------------------- */
 
-/* *next, which holds a copy of *at, becomes the new value; b is the operand, c what is compared with. Nothing is aligned. */
+/*
+ * *next, which holds a copy of *at, becomes the new value; b is the operand, c what is compared
+ * with. Nothing is aligned.
+ */
 typedef void (*step_fn)(void *next, const void *at, const void *b, const void *c);
 
-/* A long double of the x87 fills 10 of its bytes. The others keep what they hold: nothing of our stack goes anywhere. */
+/*
+ * A long double of the x87 fills 10 of its bytes. The others keep what they hold: nothing of
+ * our stack goes anywhere.
+ */
 #if LDBL_MANT_DIG == 64
 #define LONG_DOUBLE_USED 10
 #else
@@ -133,7 +139,7 @@ static const struct {
 static_assert(sizeof(long double complex) <= ELEMENT_MAX, "the longest type fits");
 static_assert(!(sizeof(long double) & (sizeof(long double) - 1)), "all sizes are powers of two");
 
-/* ---- what an operation may be -------------------------------------------------------------------------------------------- */
+/* ---- what an operation may be ---------------------------------------------------------------- */
 
 static bool is_compare(uint32_t op)
 {
@@ -158,7 +164,7 @@ bool hd_atomic_can(uint32_t how, uint32_t op, uint32_t type)
 	       ops_of[how] >> op & 1 && types[type].step[op];
 }
 
-/* ---- into the memory ----------------------------------------------------------------------------------------------------- */
+/* ---- into the memory ------------------------------------------------------------------------- */
 
 /* All elements. False: the memory is gone. */
 typedef bool swap_fn(const struct hd_atomic_run *run, step_fn step, const char *operands,
@@ -232,7 +238,10 @@ static swap_fn *swap_of(const void *memory, size_t size)
 
 bool hd_atomic_run(const struct hd_atomic_run *run)
 {
-	/* a step that has no operand, or no comparand, does not use the one that it gets, but there is one to get */
+	/*
+	 * a step that has no operand, or no comparand, does not use the one that it
+	 * gets, but there is one to get
+	 */
 	const char *operands = run->op == HD_ATOMIC_READ ? run->old : run->operands;
 	const char *compares = is_compare(run->op) ? run->compares : operands;
 

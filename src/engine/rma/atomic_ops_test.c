@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Each atomic operation on each type, against C; aligned and not; and together with C11 atomics of another thread. */
+/*
+ * Each atomic operation on each type, against C; aligned and not; and together with C11
+ * atomics of another thread.
+ */
 #include "engine/rma/rma.h"
 
 #include <complex.h>
@@ -17,9 +20,12 @@
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
-/* ---- what C says --------------------------------------------------------------------------------------------------------- */
+/* ---- what C says ----------------------------------------------------------------------------- */
 
-/* NULL-terminated by `default`: an operation that the type does not have. W: as wide, and without overflow. */
+/*
+ * NULL-terminated by `default`: an operation that the type does not have. W: as
+ * wide, and without overflow.
+ */
 #define COMMON(T, W) \
 	case HD_ATOMIC_SUM: \
 		return (T)((W)at + (W)b); \
@@ -83,8 +89,8 @@ __extension__ typedef unsigned __int128 uint128;
 static unsigned checked;
 
 /*
- * Two elements at once, at an aligned place and at one that is not: what they become, what they were, and that nothing beside
- * them changes.
+ * Two elements at once, at an aligned place and at one that is not: what they become, what they
+ * were, and that nothing beside them changes.
  */
 #define CHECK(t, T, type, cases, ...) \
 	static T t##_expected(enum hd_atomic_op op, T at, T b, T c) \
@@ -166,7 +172,7 @@ COMPLEX(fc, float complex, HD_ATOMIC_FC)
 COMPLEX(dc, double complex, HD_ATOMIC_DC)
 COMPLEX(ldc, long double complex, HD_ATOMIC_LDC)
 
-/* ---- what there is --------------------------------------------------------------------------------------------------------- */
+/* ---- what there is --------------------------------------------------------------------------- */
 
 static bool is_complex(uint32_t type)
 {
@@ -210,7 +216,7 @@ static void pairs_are_those_of_the_page(void **state)
 	assert_int_equal(hd_atomic_size(UINT32_MAX), 0);
 }
 
-/* ---- with the program's own atomics ------------------------------------------------------------------------------------------ */
+/* ---- with the program's own atomics ---------------------------------------------------------- */
 
 #define ROUNDS 200000
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Atomic operations between nodes: every operation and type, segments on all sides, one order, and what the target refuses. */
+/*
+ * Atomic operations between nodes: every operation and type, segments on all sides, one order, and
+ * what the target refuses.
+ */
 #include "engine/test/test_pair.h"
 
 #include "engine/mr/mr.h"
@@ -36,7 +39,9 @@ static bool scene_open(struct scene *s, int way)
 	return true;
 }
 
-/* The statement that follows runs for each way to the target: both transports, and (ways 3) loop. */
+/*
+ * The statement that follows runs for each way to the target: both transports, and (ways 3) loop.
+ */
 #define EACH_WAY(s, ways) for (int way = 0; way < (ways) && scene_open(&(s), way); pair_close(&(s).p), way++)
 
 static struct hd_mr *region(struct scene *s, uint64_t key, const struct iovec *iov, int count,
@@ -108,7 +113,7 @@ static void run(struct scene *s, const struct simple *c, int err)
 	expect(s, c->how, s, err);
 }
 
-/* ---- every operation, every type ------------------------------------------------------------------------------------------- */
+/* ---- every operation, every type ------------------------------------------------------------- */
 
 #define THREE (3 * 32) /* bytes of three elements of the longest type */
 
@@ -173,7 +178,7 @@ static void every_operation_and_type(void **state)
 			 3 * (10 * 11 + 3 * 8 + 3 * 6 + 10 * 12 + 3 * 9 + 3 * 7 + 10 * 7 + 3 * 6 + 3 * 2));
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 /* As many segments as there may be, everywhere, and as many bytes. */
 static void segments_on_all_sides(void **state)
@@ -239,11 +244,13 @@ static void segments_on_all_sides(void **state)
 	}
 }
 
-/* ---- order ----------------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 #define MANY 300
 
-/* Each finds what its predecessors have made, from the first, which waits for the connection, on. */
+/*
+ * Each finds what its predecessors have made, from the first, which waits for the connection, on.
+ */
 static void one_after_the_other(void **state)
 {
 	static uint64_t word, seen[MANY];
@@ -289,7 +296,10 @@ static void *program(void *arg)
 	return NULL;
 }
 
-/* Two nodes and the program of the third add to one word: nothing is lost, and no two see the same value. */
+/*
+ * Two nodes and the program of the third add to one word: nothing is lost, and
+ * no two see the same value.
+ */
 static void initiators_and_the_program_share_a_word(void **state)
 {
 	static uint64_t seen[2][MANY];
@@ -338,7 +348,7 @@ static void initiators_and_the_program_share_a_word(void **state)
 	}
 }
 
-/* ---- what is refused --------------------------------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void add(struct scene *s, uint64_t addr, int err)
 {
@@ -408,7 +418,10 @@ static void rights_are_checked(void **state)
 	}
 }
 
-/* A bad segment keeps the good ones before it from being changed; so does an element that lies in two places. */
+/*
+ * A bad segment keeps the good ones before it from being changed; so does an element
+ * that lies in two places.
+ */
 static void all_or_nothing(void **state)
 {
 	static uint64_t words[4];
@@ -445,7 +458,7 @@ static void all_or_nothing(void **state)
 	}
 }
 
-/* ---- counting ---------------------------------------------------------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 static struct hd_cntr *counter(struct hd_node *node)
 {
@@ -506,7 +519,7 @@ static void both_ends_count(void **state)
 	}
 }
 
-/* ---- ends ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 /* The target's endpoint closes; the initiator's does with operations under way; the link breaks. */
 static void ends_with_either_side(void **state)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Each atomic operation on memory that is gone, or is only to be read, against what it does where all is well. This program is made once for each
- * level of optimization: the accesses are written in assembler that has outputs and may go to another place, which gcc 12 does not always understand.
+ * Each atomic operation on memory that is gone, or is only to be read, against what it does where
+ * all is well. This program is made once for each level of optimization: the accesses are written
+ * in assembler that has outputs and may go to another place, which gcc 12 does not always
+ * understand.
  */
 #include "base/guard.h"
 #include "base/test_page.h"
@@ -56,7 +58,9 @@ static void each_operation_tells(void **state)
 	unsigned char *page = mmap(NULL, TEST_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(page, MAP_FAILED);
-	/* cmocka and the address sanitizer have handlers of their own, which stand for a program's */
+	/*
+	 * cmocka and the address sanitizer have handlers of their own, which stand for a program's
+	 */
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGBUS, SIG_DFL);
 	hd_guard_open();

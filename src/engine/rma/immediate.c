@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * One-sided operations that are over when the call returns: what our link copies by itself (xfer/direct.c) in one call. Whatever is not as
- * simple as most operations are becomes an operation (rma.c).
+ * One-sided operations that are over when the call returns: what our link copies by
+ * itself (xfer/direct.c) in one call. Whatever is not as simple as most operations are
+ * becomes an operation (rma.c).
  *
- * After a system call little of this is in the processor's first cache, and the places to return to are forgotten. So this is one
- * function in front of the link's, and looks at as little as it can: what the last operation has found is kept.
+ * After a system call little of this is in the processor's first cache, and the places to return to
+ * are forgotten. So this is one function in front of the link's, and looks at as little as it can:
+ * what the last operation has found is kept.
  */
 #include "engine/link/link.h"
 #include "engine/rma/rma.h"
@@ -34,7 +36,10 @@ static __attribute__((noinline)) int check_segments(const struct hd_rma_args *ar
 	return 0;
 }
 
-/* One segment here and one there, as much as one call may copy, and nothing but the copy to be done. */
+/*
+ * One segment here and one there, as much as one call may copy, and nothing
+ * but the copy to be done.
+ */
 static inline bool is_simple(const struct hd_rma_args *a)
 {
 	return a->count == 1 && a->seg_count == 1 && a->segs->len == a->iov->iov_len &&
@@ -51,9 +56,10 @@ static inline bool immediate_is_open(const struct hd_ep *ep, const struct hd_des
 }
 
 /*
- * Is this where the last operation that came here found its region, and the target's endpoint what it was? Of the region's row the state
- * is enough, which has another number after any change; whoever copies compares it. So does he with that of the endpoint's row, but there
- * the rest may change and the state be the same again.
+ * Is this where the last operation that came here found its region, and the target's endpoint what
+ * it was? Of the region's row the state is enough, which has another number after any change;
+ * whoever copies compares it. So does he with that of the endpoint's row, but there the rest may
+ * change and the state be the same again.
  */
 static inline bool immediate_is_known(const struct hd_direct_seen *s, const struct hd_ep *ep,
 				      const struct hd_dest *dest, const struct hd_rma_seg *seg,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Requests of one-sided operations, at their target. Key, range and rights of all segments are checked before a byte is
- * touched. A response holds its regions while it takes several turns, and their end is its own.
+ * Requests of one-sided operations, at their target. Key, range and rights of all segments are
+ * checked before a byte is touched. A response holds its regions while it takes several turns,
+ * and their end is its own.
  */
 #include "engine/rma/response.h"
 #include "engine/link/link.h"
@@ -10,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 bool hd_rma_list_read(struct hd_rma_list *list, const void *payload, size_t len)
 {
@@ -104,7 +105,7 @@ void hd_rma_touched(struct hd_ep *ep, const struct hd_rma_found *f)
 		      sum);
 }
 
-/* ---- responses ----------------------------------------------------------------------------------------------------- */
+/* ---- responses ------------------------------------------------------------------------------- */
 
 static size_t response_size(const struct hd_rma_found *f)
 {

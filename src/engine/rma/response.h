@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What the target of a one-sided operation does for all kinds of them: read the request and find its memory; and
- * responses: requests of peers that are carried out here in several turns. All with the node's lock.
+ * What the target of a one-sided operation does for all kinds of them: read the request and
+ * find its memory; and responses: requests of peers that are carried out here in several turns.
+ * All with the node's lock.
  */
 #ifndef HD_ENGINE_RESPONSE_H
 #define HD_ENGINE_RESPONSE_H
@@ -59,12 +60,14 @@ struct hd_response {
 	struct hd_rma_held held[];
 };
 
-/* hd_rma_parse: read a request, whose bytes are the peer's, into *r. -EPROTO: it breaks the rules. */
+/*
+ * hd_rma_parse: read a request, whose bytes are the peer's, into *r. -EPROTO: it breaks the rules.
+ */
 int hd_rma_parse(const struct hd_arrival *a, struct hd_rma_request *r);
 
 /*
- * hd_rma_find: find the memory of all segments; access: HD_ACCESS_REMOTE_*; policy: what the endpoint must allow. HD_S_OK, or a
- * status for the initiator.
+ * hd_rma_find: find the memory of all segments; access: HD_ACCESS_REMOTE_*; policy: what the
+ * endpoint must allow. HD_S_OK, or a status for the initiator.
  */
 enum hd_status hd_rma_find(const struct hd_rma_request *r, uint32_t access, uint32_t policy,
 			   struct hd_rma_found *f);
@@ -81,9 +84,10 @@ static inline struct hd_response *hd_response_of(struct hd_transfer *t)
 }
 
 /*
- * hd_response_make: one that carries out a request in several turns, holds its regions and HD_UNITS_RMA of the peer's
- * credit, and is about to begin. NULL without memory. hd_response_count: it has been carried out. hd_response_free: with
- * what it holds. hd_response_copy: it needs its regions' bytes as they are now. -ENOMEM; -EFAULT: they are gone.
+ * hd_response_make: one that carries out a request in several turns, holds its regions and
+ * HD_UNITS_RMA of the peer's credit, and is about to begin. NULL without memory. hd_response_count:
+ * it has been carried out. hd_response_free: with what it holds. hd_response_copy: it needs its
+ * regions' bytes as they are now. -ENOMEM; -EFAULT: they are gone.
  * hd_response_dropped: as hd_transfer_owner.dropped.
  */
 struct hd_response *hd_response_make(const struct hd_rma_request *r, const struct hd_rma_found *f,

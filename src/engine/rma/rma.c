@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * One-sided operations by packets, fi_rma(3): the initiator's half. The target's is in rma_target.c.
+ * One-sided operations by packets, fi_rma(3): the initiator's half. The
+ * target's is in rma_target.c.
  *
  *	short write	PUT where, data      ──►  stored		◄── FIN
  *	the same, with segments or immediate data
  *			WRITE {where, data}  ──►  stored		◄── FIN
- *	long write	WRITE {where, offer} ──►  goes on as a rendezvous does, with the memory in the place of a receive
- *	read		READ {where}         ──►  ◄── DATA …		(FIN only for an error, or where there is nothing to send)
+ *	long write	WRITE {where, offer} ──►  goes on as a rendezvous does, with the memory in
+ *			                          the place of a receive
+ *	read		READ {where}         ──►  ◄── DATA …
+ *			(FIN only for an error, or where there is nothing to send)
  *	flush		FLUSH {where}	     ──►  all before it is stored ◄── FIN
  */
 #include "engine/rma/rma.h"
@@ -75,8 +78,8 @@ static int start_read(struct hd_op *op, struct hd_peer *peer)
 }
 
 /*
- * One segment and no more to be said: place and key find room in the header, and data of 24 bytes in one line of the ring. (Queue
- * pairs say other things there.)
+ * One segment and no more to be said: place and key find room in the header, and data of 24 bytes
+ * in one line of the ring. (Queue pairs say other things there.)
  */
 static bool is_put(const struct hd_op *op)
 {
@@ -119,7 +122,8 @@ static int start_short(struct hd_op *op, struct hd_peer *peer)
 	size_t n = list_fill(&list, run);
 	int rc;
 
-	if (op->t.count == HD_IOV_MAX && !op->copy && (rc = hd_op_copy(op)) < 0) /* no place for the list */
+	/* no place for the list */
+	if (op->t.count == HD_IOV_MAX && !op->copy && (rc = hd_op_copy(op)) < 0)
 		return hd_op_not_now(op, rc);
 	iov[0] = (struct iovec){ &list, n };
 	memcpy(iov + 1, op->iov, sizeof(iov[0]) * (size_t)op->t.count);
@@ -170,8 +174,9 @@ static int start_long(struct hd_op *op, struct hd_peer *peer)
 }
 
 /*
- * Does the data travel with the request? What hd_rma promises of order needs that for HD_RMA_ORDERED bytes, however small the limit
- * of messages is. The first window holds so much four times over: see the least value of HEDDLE_UNEXPECTED_PEER.
+ * Does the data travel with the request? What hd_rma promises of order needs that for
+ * HD_RMA_ORDERED bytes, however small the limit of messages is. The first window holds so much four
+ * times over: see the least value of HEDDLE_UNEXPECTED_PEER.
  */
 static bool is_short(const struct hd_op *op, const struct hd_peer *peer)
 {
@@ -196,7 +201,10 @@ static int rma_start(struct hd_op *op)
 	return is_short(op, peer) ? start_short(op, peer) : start_long(op, peer);
 }
 
-/* What we have copied by ourselves has ended by now, and what has left as a packet is carried out before it. */
+/*
+ * What we have copied by ourselves has ended by now, and what has left as a packet
+ * is carried out before it.
+ */
 static int flush_start(struct hd_op *op)
 {
 	int rc = list_post(op, op->dest->peer, HD_PKT_FLUSH);

@@ -103,7 +103,7 @@ static void bad_arguments(void **state)
 	pair_close(&p);
 }
 
-/* ---- ends ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 enum how {
 	REGION,
@@ -223,7 +223,10 @@ static void credit(void **state)
 	free(mine);
 }
 
-/* Opens one that reads under the endpoint's name, as a transmit context of a scalable endpoint does. */
+/*
+ * Opens one that reads under the endpoint's name, as a transmit context of
+ * a scalable endpoint does.
+ */
 static struct hd_ep *context_open(struct side *s)
 {
 	const struct hd_ep_attr attr = {
@@ -247,8 +250,8 @@ static int frames_for(const struct hd_peer *peer)
 }
 
 /*
- * Who has asked for much and closes reads no more: the target stops, though nobody takes the frames that have left. What another has
- * asked for under the same name goes on.
+ * Who has asked for much and closes reads no more: the target stops, though nobody takes the frames
+ * that have left. What another has asked for under the same name goes on.
  */
 static void the_reader_closes(void **state)
 {

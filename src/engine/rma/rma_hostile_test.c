@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A peer whose requests of one-sided operations are not what they say: it is cut off before a byte is touched. */
+/*
+ * A peer whose requests of one-sided operations are not what they say: it is cut off
+ * before a byte is touched.
+ */
 #include "engine/rma/rma.h"
 #include "engine/test/test_hostile.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * One-sided operations by packets, fi_rma(3): the target's half; what travels is told in rma.c. Short ones are carried out when their
- * packet comes, so these find the memory in their order.
+ * One-sided operations by packets, fi_rma(3): the target's half; what travels is told in rma.c.
+ * Short ones are carried out when their packet comes, so these find the memory in their order.
  */
 #include "engine/link/link.h"
 #include "engine/rma/response.h"
@@ -10,9 +10,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- writes ----------------------------------------------------------------------------------------------------------------- */
+/* ---- writes ---------------------------------------------------------------------------------- */
 
-/* The completion of a write with immediate data of len bytes. Returns what is left of the arrival's credit to be given back. */
+/*
+ * The completion of a write with immediate data of len bytes. Returns what is left of the arrival's
+ * credit to be given back.
+ */
 static uint32_t tell_written(const struct hd_rma_server *server, const struct hd_arrival *a, uint64_t len)
 {
 	const struct hd_cqe e = { .len = len,
@@ -72,7 +75,10 @@ bool hd_rma_tells(struct hd_transfer *t)
 	return t->owner == &stores && hd_response_of(t)->flags & HD_PKT_F_IMM;
 }
 
-/* Programs watch the last bytes of what is written to them, so these come last. 0, or HD_S_ACCESS: some of the memory is gone. */
+/*
+ * Programs watch the last bytes of what is written to them, so these come last. 0, or HD_S_ACCESS:
+ * some of the memory is gone.
+ */
 static int rma_target_store(const struct hd_rma_found *f, const void *from, size_t len)
 {
 	size_t last = len < sizeof(uint64_t) ? len : sizeof(uint64_t);
@@ -168,7 +174,7 @@ static int rma_target_put(const struct hd_arrival *a)
 	return 0;
 }
 
-/* ---- reads ------------------------------------------------------------------------------------------------------------------ */
+/* ---- reads ----------------------------------------------------------------------------------- */
 
 static void served(struct hd_transfer *t, enum hd_status status)
 {
@@ -205,7 +211,10 @@ static int serve_now(const struct hd_rma_request *r, const struct hd_rma_found *
 	return rc;
 }
 
-/* In frames, in turn with others. A short one is of this moment, whenever it leaves. 0, or a status for the initiator. */
+/*
+ * In frames, in turn with others. A short one is of this moment, whenever it leaves. 0, or a
+ * status for the initiator.
+ */
 static int serve_later(const struct hd_rma_request *r, const struct hd_rma_found *f)
 {
 	struct hd_response *read = hd_response_make(r, f, &serves);
@@ -258,11 +267,12 @@ void hd_rma_taken_back(struct hd_peer *peer, uint32_t number)
 		hd_transfer_end(&hd_container(of, struct hd_response, of_peer)->t, HD_S_CANCELLED);
 }
 
-/* ---- flushes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- flushes --------------------------------------------------------------------------------- */
 
 /*
- * What was written before is in memory by now, as all requests are carried out in order; a peer that writes by itself has ended that before it asks. So
- * only the rights are left to be looked at, as Linux' rxe does.
+ * What was written before is in memory by now, as all requests are carried out in order; a
+ * peer that writes by itself has ended that before it asks. So only the rights are left to be
+ * looked at, as Linux' rxe does.
  */
 static int rma_target_flush(const struct hd_arrival *a)
 {
@@ -292,7 +302,7 @@ static int rma_target_flush(const struct hd_arrival *a)
 	return 0;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------------------ */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 int hd_rma_request(const struct hd_arrival *a, const struct hd_rma_server *server)
 {

@@ -177,7 +177,10 @@ static void immediate_data_takes_a_receive(void **state)
 	free(mine);
 }
 
-/* Writes of up to HD_RMA_ORDERED bytes to one place leave the last one there, and reads in between see what was before them. */
+/*
+ * Writes of up to HD_RMA_ORDERED bytes to one place leave the last one there, and reads in between
+ * see what was before them.
+ */
 static void order_of_small_ones(void **state)
 {
 	static unsigned char mem[HD_RMA_ORDERED], out[100][HD_RMA_ORDERED], in[100][HD_RMA_ORDERED];
@@ -212,7 +215,10 @@ static void order_of_small_ones(void **state)
 		}
 }
 
-/* A message of an endpoint that asks for it comes after what was written before, however long that takes. */
+/*
+ * A message of an endpoint that asks for it comes after what was written before,
+ * however long that takes.
+ */
 static void messages_do_not_overtake_writes(void **state)
 {
 	unsigned char *mem = malloc(BIG), *mine = malloc(BIG), in[16];
@@ -343,9 +349,12 @@ static void counters(void **state)
 	free(mine);
 }
 
-/* ---- ends ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
-/* A node that serves: its program does not poll, and others reach its memory all the same. Nobody stirs before it has any. */
+/*
+ * A node that serves: its program does not poll, and others reach its memory all the same. Nobody
+ * stirs before it has any.
+ */
 static void served_by_a_thread(void **state)
 {
 	unsigned char *mem = malloc(BIG), *mine = malloc(BIG);
@@ -398,7 +407,10 @@ static void served_by_a_thread(void **state)
 	free(mine);
 }
 
-/* Completions of writes that nobody reads cost their sender credit: what they take up here is bounded, and nothing is lost. */
+/*
+ * Completions of writes that nobody reads cost their sender credit: what they take up here is
+ * bounded, and nothing is lost.
+ */
 static void unread_completions(void **state)
 {
 	unsigned char mine[8];
@@ -437,7 +449,8 @@ static void unread_completions(void **state)
 		}
 		for (unsigned i = 0; i < 600; i++)
 			assert_int_equal(rma_post(&p, &args), 0);
-		hd_link_down(p.a.to->peer->link, -ECONNRESET, "test"); /* whose credit it was goes away */
+		/* whose credit it was goes away */
+		hd_link_down(p.a.to->peer->link, -ECONNRESET, "test");
 		pair_settle(&p, 20);
 		while (hd_cq_peek(p.b.cq))
 			hd_cq_pop(p.b.cq);

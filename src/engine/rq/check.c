@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What holds of a receive queue whenever nothing of it is being changed, counted anew in builds with assertions: when something is posted, after
- * a turn of progress, and in the units.
+ * What holds of a receive queue whenever nothing of it is being changed, counted anew in builds
+ * with assertions: when something is posted, after a turn of progress, and in the units.
  */
 #include "engine/link/link.h"
 #include "engine/rq/queue.h"
 
 #ifndef NDEBUG
 
-#define CHECKED \
-	256u /* longer queues are not walked through: it would take as long for each of their entries */
+/* longer queues are not walked through: it would take as long for each of their entries */
+#define CHECKED 256u
 #define CHECKED_PAIRS 16u  /* and of no longer ones is everything held against everything */
 #define CHECKED_ROOM 4096u /* nor tables of more buckets */
 
-/* ---- tables ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 struct walk {
 	const struct hd_match *match;
@@ -53,7 +53,7 @@ static void table_check(const struct hd_match *m, const struct hd_match_class *c
 	assert(w.entries == t->count && w.leaders == t->leaders);
 }
 
-/* ---- matching ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- matching -------------------------------------------------------------------------------- */
 
 static size_t listed_check(const struct hd_match *m)
 {
@@ -105,7 +105,10 @@ static void waiting_check(struct hd_match *m)
 	assert(n == m->waiting);
 }
 
-/* A receive and a message that match have met. Groups of sources, and their numbers, are known to the queue alone. */
+/*
+ * A receive and a message that match have met. Groups of sources, and their numbers, are
+ * known to the queue alone.
+ */
 static bool meets_waiting(struct hd_mnode *n, void *arg)
 {
 	const struct hd_match *m = arg;
@@ -128,7 +131,7 @@ void hd_match_check(struct hd_match *m)
 		assert(!hd_match_each_posted(m, meets_waiting, m));
 }
 
-/* ---- the queue ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
 static void messages_check(const struct hd_rq *rq, struct hd_match *m, uint64_t *early)
 {

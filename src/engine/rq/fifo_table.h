@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A hash table whose entries with equal keys stand in line: first in, first out. The hooks are in the entries, so inserting
- * allocates nothing and cannot fail.
+ * A hash table whose entries with equal keys stand in line: first in, first out. The hooks are in
+ * the entries, so inserting allocates nothing and cannot fail.
  *
  *	buckets     leaders, one per key       followers, equal key
  *	+---+        +--------+  next   +--------+  next   +--------+
- *	| 0 |------->| tag 7  |-------->| tag 7  |-------->| tag 7  |   leader->prev is the last in line
- *	+---+        +--------+         +--------+         +--------+
- *	| 1 |          | chain
- *	+---+        +--------+
- *	| 2 |        | tag 9  |                            number of leaders <= number of buckets
- *	+---+        +--------+
+ *	| 0 |------->| tag 7 |-------->| tag 7 |-------->| tag 7 | leader->prev is the last in line
+ *	+---+ +--------+ +--------+ +--------+ | 1 | | chain +---+ +--------+ | 2 | | tag 9 | number
+ *	of leaders <= number of buckets +---+ +--------+
  *
- * It grows by linear hashing (Litwin, 1980): an insert that finds more leaders than buckets splits one bucket in two, so there is
- * never a moment at which everything moves. Buckets live in segments, each as large as all before it together, and stay where
- * they are. The hash is seeded per table, so that a peer that chooses tags cannot aim at one bucket. Whole lines move when a
- * bucket is split, hence the order among equal keys is kept. Where memory for a segment is out, chains grow instead.
+ * It grows by linear hashing (Litwin, 1980): an insert that finds more leaders than buckets splits
+ * one bucket in two, so there is never a moment at which everything moves. Buckets live in
+ * segments, each as large as all before it together, and stay where they are. The hash is seeded
+ * per table, so that a peer that chooses tags cannot aim at one bucket. Whole lines move when a
+ * bucket is split, hence the order among equal keys is kept. Where memory for a segment is out,
+ * chains grow instead.
  *
  * Threads: none of its own; the caller holds the lock of whatever owns the table.
  */
@@ -32,8 +31,8 @@ struct hd_mnode {
 	union {
 		struct {
 			struct hd_mnode *chain; /* leaders: the next leader in the bucket */
-			struct hd_mnode
-				*prev; /* towards the first; leaders: the last in line, itself when alone */
+			/* towards the first; leaders: the last in line, itself when alone */
+			struct hd_mnode *prev;
 		};
 		uint64_t mask; /* HD_MNODE_LISTED: free for the owner of the list */
 	};
@@ -62,20 +61,30 @@ struct hd_fifo_table {
 	size_t leaders;
 	size_t count;		/* entries */
 	struct hd_mnode **only; /* the link to the leader, while it is known to be the only one */
-	uintptr_t segment[HD_FIFO_SEGMENTS]; /* address of bucket 0 if the segment reached down to it */
+	/* address of bucket 0 if the segment reached down to it */
+	uintptr_t segment[HD_FIFO_SEGMENTS];
 	struct hd_mnode *first[1 << HD_FIFO_FIRST];
 };
 
-/* hd_fifo_init: an empty table; seed are two random words. Allocates nothing. The table must not move in memory afterwards. */
+/*
+ * hd_fifo_init: an empty table; seed are two random words. Allocates nothing. The table must not
+ * move in memory afterwards.
+ */
 void hd_fifo_init(struct hd_fifo_table *t, const uint64_t seed[2]);
 
-/* hd_fifo_fini: free the buckets. Entries that are still in it are the caller's and are not touched. */
+/*
+ * hd_fifo_fini: free the buckets. Entries that are still in it are the
+ * caller's and are not touched.
+ */
 void hd_fifo_fini(struct hd_fifo_table *t);
 
 /* hd_fifo_insert: append n to the line of its key (n->tag, n->src). O(1); does not fail. */
 void hd_fifo_insert(struct hd_fifo_table *t, struct hd_mnode *n);
 
-/* hd_fifo_append: n stands last in the line of a leader of its key. The entries are the caller's to count: table->count. */
+/*
+ * hd_fifo_append: n stands last in the line of a leader of its key. The entries are the
+ * caller's to count: table->count.
+ */
 static inline void hd_fifo_append(struct hd_mnode *leader, struct hd_mnode *n)
 {
 	n->role = HD_MNODE_FOLLOWER;
@@ -85,19 +94,25 @@ static inline void hd_fifo_append(struct hd_mnode *leader, struct hd_mnode *n)
 	leader->prev = n;
 }
 
-/* hd_fifo_insert_sorted: as insert, but at the place that n->seq says. Walks the line from its end. */
+/*
+ * hd_fifo_insert_sorted: as insert, but at the place that n->seq says. Walks the line from its end.
+ */
 void hd_fifo_insert_sorted(struct hd_fifo_table *t, struct hd_mnode *n);
 
 /* hd_fifo_remove: take n, which is in t, out of it. O(1). */
 void hd_fifo_remove(struct hd_fifo_table *t, struct hd_mnode *n);
 
 /*
- * hd_fifo_each: call fn for every entry, those of equal key in order, others in no order, until it answers true. Returns the
- * entry that it answered true for, or NULL. fn may remove the entry that it is given, and must change nothing else.
+ * hd_fifo_each: call fn for every entry, those of equal key in order, others in no order, until it
+ * answers true. Returns the entry that it answered true for, or NULL. fn may remove the entry that
+ * it is given, and must change nothing else.
  */
 struct hd_mnode *hd_fifo_each(struct hd_fifo_table *t, bool (*fn)(struct hd_mnode *n, void *arg), void *arg);
 
-/* hd_fifo_trim: called by hd_fifo_remove and take when a large table has become empty; gives most of its buckets back. */
+/*
+ * hd_fifo_trim: called by hd_fifo_remove and take when a large table has become empty; gives
+ * most of its buckets back.
+ */
 void hd_fifo_trim(struct hd_fifo_table *t);
 
 #define HD_FIFO_TRIM ((size_t)1 << 16) /* buckets that an empty table keeps */
@@ -116,8 +131,8 @@ static inline uint64_t hd_fifo_fold(uint64_t a, uint64_t b)
 }
 
 /*
- * hd_fifo_hash: two multiplications with secret bits in them. One is not enough: tags that count up then fall into few
- * buckets for some seeds (chains of 60 at load 1, measured).
+ * hd_fifo_hash: two multiplications with secret bits in them. One is not enough: tags that count up
+ * then fall into few buckets for some seeds (chains of 60 at load 1, measured).
  */
 static inline uint64_t hd_fifo_hash(const struct hd_fifo_table *t, uint64_t tag, uint32_t src)
 {

@@ -5,7 +5,7 @@
 #include "base/minus.h"
 #include "engine/rq/recv.h"
 
-/* ---- none is posted --------------------------------------------------------------------------------------------------------------- */
+/* ---- none is posted -------------------------------------------------------------------------- */
 
 /* Where messages from this source are: its own list, as long as it is of this peer. */
 static inline struct hd_ring *messages_of(struct hd_peer *peer, uint32_t src)
@@ -63,7 +63,10 @@ struct hd_msg *hd_msg_make(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	return msg_make(ep, peer, pkt, src, data, room);
 }
 
-/* A message that nothing was posted for: keep it. data NULL: it comes through the sink, into the message's own memory. */
+/*
+ * A message that nothing was posted for: keep it. data NULL: it comes through the sink, into
+ * the message's own memory.
+ */
 struct hd_msg *hd_msg_keep(struct hd_ep *ep, struct hd_peer *peer, const struct hd_pkt *pkt, uint32_t src,
 			   const void *data, size_t room)
 {
@@ -75,7 +78,7 @@ struct hd_msg *hd_msg_keep(struct hd_ep *ep, struct hd_peer *peer, const struct 
 	return m;
 }
 
-/* ---- one is ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- one is ---------------------------------------------------------------------------------- */
 
 static inline void into_complete(const struct hd_taken *t, const struct hd_received *m, int err)
 {
@@ -144,7 +147,10 @@ bool hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *p
 	return hd_recv_into(ep, r, &m, payload);
 }
 
-/* How much was written is for the completion alone: no receive is compared with it, nor has to have room for it. */
+/*
+ * How much was written is for the completion alone: no receive is compared with it, nor
+ * has to have room for it.
+ */
 uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct hd_cqe *written,
 			    uint32_t units)
 {

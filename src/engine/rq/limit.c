@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The limit of a receive queue, ibv_modify_srq(3): told once when fewer receives are posted. It is looked at when it is set, and in each
- * turn of progress while it is armed, and nowhere else, so that the path of a message knows nothing of it.
+ * The limit of a receive queue, ibv_modify_srq(3): told once when fewer receives are posted. It is
+ * looked at when it is set, and in each turn of progress while it is armed, and nowhere else, so
+ * that the path of a message knows nothing of it.
  */
 #include "engine/rq/queue.h"
 

@@ -81,7 +81,10 @@ static struct hd_match_class *class_new(struct hd_match *m, unsigned index)
 	return c;
 }
 
-/* The class for this mask: the one that has it, or an empty one, or a new one; NULL when all are taken. */
+/*
+ * The class for this mask: the one that has it, or an empty one, or a new one;
+ * NULL when all are taken.
+ */
 static struct hd_match_class *class_find(struct hd_match *m, uint64_t mask, uint32_t src_mask)
 {
 	struct hd_match_class *c, *empty = NULL;
@@ -209,7 +212,10 @@ static bool is_one_source(const struct hd_match *m, uint32_t a, uint32_t b)
 	return a == b;
 }
 
-/* A link to the earliest that a message hits: to a leader in a class, or to one in the list. *hit: the one that has been found elsewhere, or NULL. */
+/*
+ * A link to the earliest that a message hits: to a leader in a class, or to one in the list. *hit:
+ * the one that has been found elsewhere, or NULL.
+ */
 static void search_listed(struct hd_match *m, uint64_t tag, uint32_t src, uint32_t group,
 			  struct hd_mnode ***hit)
 {
@@ -246,7 +252,9 @@ static void search_directed(struct hd_match *m, struct hd_match_class *c, uint64
 		search_class(c, tag, group, hit);
 }
 
-/* Classes that are found empty leave the active ones; one stays, so that active[0] is always there. */
+/*
+ * Classes that are found empty leave the active ones; one stays, so that active[0] is always there.
+ */
 struct hd_mnode *hd_match_peek_slow(struct hd_match *m, uint64_t tag, uint32_t src)
 {
 	uint32_t group = m->groups.of_source ? m->groups.of_source(m->groups.arg, src) : 0;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The matching table against a list that is searched from its start, which is what fi_tagged(3) describes. */
+/*
+ * The matching table against a list that is searched from its start, which is
+ * what fi_tagged(3) describes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -252,7 +255,9 @@ static void drain(struct world *s)
 	hd_match_fini(&s->match);
 }
 
-/* bias: of 16 steps, how many are messages; the rest are receives, and now and then something else. */
+/*
+ * bias: of 16 steps, how many are messages; the rest are receives, and now and then something else.
+ */
 static void run(struct world *s, unsigned steps)
 {
 	const struct hd_match_numbers numbers = { pairs, NULL };
@@ -417,7 +422,10 @@ static void numbers_of_a_source_are_one_by_age(void **state)
 
 #define MANY 1000000
 
-/* Two receives each of half a million tags, posted in two rounds, so that every line lives through splits. */
+/*
+ * Two receives each of half a million tags, posted in two rounds, so that every
+ * line lives through splits.
+ */
 static void a_million_posted_receives(void **state)
 {
 	static struct hd_match m;

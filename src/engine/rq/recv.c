@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Receives: what they complete with, and the parts of multi-receive buffers. The queue that they are in is in rq.c. */
+/*
+ * Receives: what they complete with, and the parts of multi-receive buffers. The queue
+ * that they are in is in rq.c.
+ */
 #include "engine/rq/recv.h"
 #include "base/minus.h"
 #include "engine/event/event.h"
 #include "engine/mr/mr.h"
 
-/* ---- completing ------------------------------------------------------------------------------------------------------------------ */
+/* ---- completing ------------------------------------------------------------------------------ */
 
 static void recv_tell_work(const struct hd_taken *t, struct hd_cqe *e)
 {
@@ -108,7 +111,10 @@ struct hd_recv *hd_recv_next_fitting(struct hd_ep *ep, struct hd_recv *r, uint64
 	return r;
 }
 
-/* Who reports what happens to a receive or search that no endpoint has taken: of a shared queue, the first that has a CQ. */
+/*
+ * Who reports what happens to a receive or search that no endpoint has taken: of a shared queue,
+ * the first that has a CQ.
+ */
 struct hd_ep *hd_ep_speaker(struct hd_ep *ep)
 {
 	struct hd_node *node = ep->node;
@@ -131,7 +137,7 @@ void hd_recv_post(struct hd_node *node, const struct hd_cqe *e)
 	hd_cq_post(by->rx_cq, &filled);
 }
 
-/* ---- taking out of the queue ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- taking out of the queue ----------------------------------------------------------------- */
 
 bool hd_recv_segments(struct hd_recv *r, const struct hd_recv_args *a)
 {
@@ -150,8 +156,9 @@ bool hd_recv_segments(struct hd_recv *r, const struct hd_recv_args *a)
 }
 
 /*
- * hd_recv_detach: the posted receive r gets a message of len bytes that cannot be handed over at once. Returns a receive that is in
- * no queue: r itself, or for a multi-receive buffer one for the part that the message gets. NULL: no memory, nothing has happened.
+ * hd_recv_detach: the posted receive r gets a message of len bytes that cannot be handed over at
+ * once. Returns a receive that is in no queue: r itself, or for a multi-receive buffer one for the
+ * part that the message gets. NULL: no memory, nothing has happened.
  */
 struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len)
 {

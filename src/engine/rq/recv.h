@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Receives: how they are made and how they end: shared by the short way of a message, by posting, by rendezvous and by queue pairs. */
+/*
+ * Receives: how they are made and how they end: shared by the short way of a message, by posting,
+ * by rendezvous and by queue pairs.
+ */
 #ifndef HD_ENGINE_RECV_H
 #define HD_ENGINE_RECV_H
 
@@ -55,7 +58,10 @@ static inline uint32_t hd_msg_source(const struct hd_node *node, const struct hd
 	return hd_dest_by_id(node, src) ? src : 0;
 }
 
-/* hd_msg_describe (waiting.c): what the completion of its receive tells of a message that waited, or was announced. */
+/*
+ * hd_msg_describe (waiting.c): what the completion of its receive tells of a message that
+ * waited, or was announced.
+ */
 void hd_msg_describe(const struct hd_node *node, const struct hd_msg *m, struct hd_received *out);
 
 /* What a completion of a receive takes from the receive. */
@@ -64,8 +70,9 @@ struct hd_taken {
 	void *ctx;
 	void *buf;
 	uint64_t room;
-	uint32_t flags;	       /* enum hd_recv_flag */
-	struct hd_recv *whole; /* the multi-receive buffer that the message got a part of, or NULL */
+	uint32_t flags; /* enum hd_recv_flag */
+	/* the multi-receive buffer that the message got a part of, or NULL */
+	struct hd_recv *whole;
 };
 
 /* hd_recv_free: give a receive that is posted nowhere back. */
@@ -77,8 +84,9 @@ static inline void hd_recv_free(struct hd_node *node, struct hd_recv *r)
 }
 
 /*
- * hd_recv_part_end: a message that got a part of this multi-receive buffer has ended, or was given up. True, and the buffer is freed,
- * when that was the last one and it takes no more: not before is the memory the program's again.
+ * hd_recv_part_end: a message that got a part of this multi-receive buffer has ended, or was given
+ * up. True, and the buffer is freed, when that was the last one and it takes no more: not before is
+ * the memory the program's again.
  */
 static inline bool hd_recv_part_end(struct hd_node *node, struct hd_recv *whole)
 {
@@ -93,7 +101,10 @@ static inline bool hd_recv_releases(const struct hd_taken *t)
 	return hd_unlikely(t->whole != NULL) && hd_recv_part_end(t->ep->node, t->whole);
 }
 
-/* hd_recv_ep_decides: a receive that did not say so itself completes, because the endpoint that took it completes everything. */
+/*
+ * hd_recv_ep_decides: a receive that did not say so itself completes, because the endpoint that
+ * took it completes everything.
+ */
 static inline bool hd_recv_ep_decides(const struct hd_taken *t)
 {
 	return t->flags & HD_RECV_SHARED && !(t->ep->policy & HD_EP_RX_SELECTIVE);
@@ -152,7 +163,10 @@ static inline struct hd_match *hd_rq_match(struct hd_rq *rq, uint32_t flags)
 	return &rq->match[flags & HD_RECV_TAGGED];
 }
 
-/* Does the sender of an eager message wait for an answer still? DELIVERED alone has been answered once all of it was here. */
+/*
+ * Does the sender of an eager message wait for an answer still? DELIVERED alone has been answered
+ * once all of it was here.
+ */
 static inline bool hd_msg_is_unanswered(const struct hd_msg *m)
 {
 	return m->flags & HD_PKT_F_ACK || (m->flags & HD_PKT_F_DELIVERED && m->arriving);
@@ -227,24 +241,29 @@ static inline void hd_recv_drop(struct hd_node *node, struct hd_recv *r)
 }
 
 /*
- * hd_recv_take_multi: the posted multi-receive buffer r gives a part of itself to a message of len bytes: *iov is where it goes, *t
- * what its completion needs. r leaves the queue when less than the minimum is left, and is freed when its last part has ended.
+ * hd_recv_take_multi: the posted multi-receive buffer r gives a part of itself to a message of len
+ * bytes: *iov is where it goes, *t what its completion needs. r leaves the queue when less than the
+ * minimum is left, and is freed when its last part has ended.
  */
 void hd_recv_take_multi(struct hd_rq *rq, struct hd_recv *r, uint64_t len, struct hd_taken *t,
 			struct iovec *iov);
 
 struct hd_recv *hd_recv_detach(struct hd_ep *ep, struct hd_recv *r, uint64_t len);
 
-/* hd_recv_outgrown: a message of len bytes is longer than what others have left of this multi-receive buffer. */
+/*
+ * hd_recv_outgrown: a message of len bytes is longer than what others have left of
+ * this multi-receive buffer.
+ */
 static inline bool hd_recv_outgrown(const struct hd_recv *r, uint64_t len)
 {
 	return r->flags & HD_RECV_USED && len > r->iov.iov_len;
 }
 
 /*
- * hd_recv_release: the posted multi-receive buffer r, which has given parts away, takes no more: it is told, at the endpoint whose message
- * did not fit, when the last of them has ended. hd_recv_fitting: do that until a message of len bytes matches a receive that it has not
- * outgrown; r is the first that it matches. NULL: there is none.
+ * hd_recv_release: the posted multi-receive buffer r, which has given parts away, takes no more: it
+ * is told, at the endpoint whose message did not fit, when the last of them has ended.
+ * hd_recv_fitting: do that until a message of len bytes matches a receive that it has not outgrown;
+ * r is the first that it matches. NULL: there is none.
  */
 void hd_recv_release(struct hd_ep *ep, struct hd_recv *r);
 struct hd_recv *hd_recv_next_fitting(struct hd_ep *ep, struct hd_recv *r, uint64_t tag, uint32_t src,
@@ -264,8 +283,9 @@ static inline void hd_received_of(struct hd_received *m, const struct hd_pkt *pk
 }
 
 /*
- * The usual receive: one segment with room for all of the message, which completes, and nothing else. hd_recv_usual: it has been taken out of
- * its queue, and gets the message: what that needs of deliver.c is here once more, on the way from packet to completion, without a stop in memory.
+ * The usual receive: one segment with room for all of the message, which completes, and nothing
+ * else. hd_recv_usual: it has been taken out of its queue, and gets the message: what that needs of
+ * deliver.c is here once more, on the way from packet to completion, without a stop in memory.
  * False: its memory is gone, and it has completed with that (hd_recv_gone, recv.c).
  */
 static inline bool hd_recv_is_usual(const struct hd_recv *r, size_t len)
@@ -303,12 +323,15 @@ static inline hd_traced bool hd_recv_usual(struct hd_ep *ep, struct hd_recv *r, 
 }
 
 /*
- * into.c. hd_recv_into: what comes whole, and is told of as *m says, meets the posted receive r, which hands nothing over. hd_deliver_into: the same
- * of a message as its packet says. False: its memory is gone, and it has completed with that.
- * hd_msg_make: a message in the engine's memory, in no queue; data NULL: it comes through the sink; peer NULL: it came from a group, nobody has
- * paid for it, and it is counted with those whose peer is gone. hd_msg_keep: nothing was posted for it: it waits. NULL: no memory, or not for that.
- * hd_deliver_written: a write with immediate data is done, to an endpoint that uses up a receive for it: to the queue it is an empty message. The
- * request has been charged to the peer; returns what is left of `units` to be given back.
+ * into.c. hd_recv_into: what comes whole, and is told of as *m says, meets the posted receive r,
+ * which hands nothing over. hd_deliver_into: the same of a message as its packet says. False: its
+ * memory is gone, and it has completed with that.
+ * hd_msg_make: a message in the engine's memory, in no queue; data NULL: it comes through the sink;
+ * peer NULL: it came from a group, nobody has paid for it, and it is counted with those whose peer
+ * is gone. hd_msg_keep: nothing was posted for it: it waits. NULL: no memory, or not for that.
+ * hd_deliver_written: a write with immediate data is done, to an endpoint that uses up a receive
+ * for it: to the queue it is an empty message. The request has been charged to the peer; returns
+ * what is left of `units` to be given back.
  */
 bool hd_recv_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_received *m, const void *payload);
 bool hd_deliver_into(struct hd_ep *ep, struct hd_recv *r, const struct hd_pkt *pkt, uint32_t src,

@@ -3,8 +3,9 @@
 /*
  * What receives use of regions that may go while they are posted: ibv_dereg_mr(3), ibv_rereg_mr(3).
  *
- * Nothing is counted where messages pass. A receive says to its region in which queue it is, and behind how many: while all that
- * is posted there is younger, there is nothing to be looked for, and a program may register and close a region for each message.
+ * Nothing is counted where messages pass. A receive says to its region in which queue it is, and
+ * behind how many: while all that is posted there is younger, there is nothing to be looked for,
+ * and a program may register and close a region for each message.
  */
 #include "engine/mr/mr.h"
 #include "engine/rq/queue.h"

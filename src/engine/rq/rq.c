@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The receive queue: an object of its own; an endpoint's own queue is one with a single user. What is posted to it leaves here otherwise than by
- * meeting a message: dropped, cancelled, flushed.
+ * The receive queue: an object of its own; an endpoint's own queue is one with a single user. What
+ * is posted to it leaves here otherwise than by meeting a message: dropped, cancelled, flushed.
  */
 #include "engine/link/link.h"
 #include "engine/mr/mr.h"
@@ -27,7 +27,7 @@ void hd_rqs_fini(struct hd_node *node)
 	hd_pool_fini(&hd_rqs(node)->recvs);
 }
 
-/* ---- the object ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------------------------------ */
 
 static uint32_t rq_source_next(void *node, uint32_t src, struct hd_source_walk *walk)
 {
@@ -142,7 +142,7 @@ int hd_rq_close(struct hd_rq *rq)
 	return 0;
 }
 
-/* ---- who waits for a receive ----------------------------------------------------------------------------------------------------- */
+/* ---- who waits for a receive ----------------------------------------------------------------- */
 
 void hd_rq_wait(struct hd_rq *rq, struct hd_rq_waiter *w)
 {
@@ -157,7 +157,10 @@ void hd_rq_unwait(struct hd_rq_waiter *w)
 	w->rq = NULL;
 }
 
-/* Whoever has waited longest, unless that one has turned out to wait for something else: then the next. */
+/*
+ * Whoever has waited longest, unless that one has turned out to wait for
+ * something else: then the next.
+ */
 void hd_rq_posted(struct hd_rq *rq)
 {
 	struct hd_rq_waiter *w;
@@ -186,7 +189,7 @@ struct hd_rq_view hd_rq_inspect(const struct hd_rq *rq)
 	return view;
 }
 
-/* ---- cancelling -------------------------------------------------------------------------------------------------------------------- */
+/* ---- cancelling ------------------------------------------------------------------------------ */
 
 struct cancel_arg {
 	const void *ctx;
@@ -233,7 +236,7 @@ int hd_cancel(struct hd_ep *ep, void *ctx)
 	return -ENOENT;
 }
 
-/* ---- flushing ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- flushing -------------------------------------------------------------------------------- */
 
 struct flush_arg {
 	const struct hd_ep *ep;

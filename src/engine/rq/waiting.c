@@ -108,7 +108,10 @@ void hd_rq_drop_waiting(struct hd_rq *rq, struct hd_ep *ep)
 	drop_waiting(rq, msg_is_of_ep, ep, HD_S_REFUSED);
 }
 
-/* hd_rqs_ended: the peer is gone. What it has sent whole stays to be received; what it only promised is forgotten. */
+/*
+ * hd_rqs_ended: the peer is gone. What it has sent whole stays to be received; what it
+ * only promised is forgotten.
+ */
 void hd_rqs_ended(struct hd_peer *peer, enum hd_status status)
 {
 	struct hd_ring *at = hd_ring_first(&peer->kept), *next;
@@ -167,8 +170,9 @@ static void claims_forget(struct hd_ep *ep)
 }
 
 /*
- * hd_rqs_forget: messages that wait must not become those of whom the number is given to. The look at all of them is not worth it for fewer sources
- * than a sixteenth of what there is to be looked at, so that none costs more than sixteen steps.
+ * hd_rqs_forget: messages that wait must not become those of whom the number is given to. The look
+ * at all of them is not worth it for fewer sources than a sixteenth of what there is to be looked
+ * at, so that none costs more than sixteen steps.
  */
 #define FORGET_STEPS 16
 bool hd_rqs_forget(struct hd_node *node, uint32_t count)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A process that is really stopped, by SIGSTOP, when it is about to copy from or to memory of ours: it copies when it goes on. What would give that memory
- * back waits for it, or answers that it cannot, and others go on.
+ * A process that is really stopped, by SIGSTOP, when it is about to copy from or to memory of ours:
+ * it copies when it goes on. What would give that memory back waits for it, or answers that it
+ * cannot, and others go on.
  */
 #include "engine/mr/mr.h"
 #include "engine/name/name.h"
@@ -55,7 +56,7 @@ static struct scene {
 	bool written; /* when it was closed, all of that copy */
 } scene;
 
-/* ---- they -------------------------------------------------------------------------------------------------------------------- */
+/* ---- they ------------------------------------------------------------------------------------ */
 
 static void they_post(struct side *s, void *buf)
 {
@@ -106,7 +107,9 @@ static void find_other(struct side *s, int who)
 	hd_node_unlock(s->node);
 }
 
-/* They do it again and again, until they have been stopped, and make progress until they may end. */
+/*
+ * They do it again and again, until they have been stopped, and make progress until they may end.
+ */
 static void they(void)
 {
 	unsigned char *buf = malloc(LONG);
@@ -130,7 +133,7 @@ static void they(void)
 	_exit(0);
 }
 
-/* ---- we ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- we -------------------------------------------------------------------------------------- */
 
 static void post(void)
 {
@@ -253,7 +256,7 @@ static void scene_close(void)
 	unsetenv("HEDDLE_TRANSPORT");
 }
 
-/* ---- an endpoint, a queue pair ----------------------------------------------------------------------------------------------- */
+/* ---- an endpoint, a queue pair --------------------------------------------------------------- */
 
 static int ep_closes(struct scene *sc)
 {
@@ -311,7 +314,7 @@ static void a_message_comes_in(void **state)
 		waits(&kinds[i]);
 }
 
-/* ---- a region ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a region -------------------------------------------------------------------------------- */
 
 static int mr_closes(struct scene *sc)
 {
@@ -365,7 +368,7 @@ static void a_region_is_copied(void **state)
 		is_busy(&kinds[i]);
 }
 
-/* ---- all of a node's --------------------------------------------------------------------------------------------------------- */
+/* ---- all of a node's ------------------------------------------------------------------------- */
 
 static int node_retires(struct scene *sc)
 {

@@ -16,12 +16,15 @@
 #define DONE HD_SEND_COMPLETE
 
 /*
- * direct_region: a region of s that others may read and write. direct_permit: its endpoint may be read and written, and has this policy.
- * direct_open: two nodes that have talked to each other, so that a link stands; and the target has not been seen to poll for a while.
+ * direct_region: a region of s that others may read and write. direct_permit: its endpoint may be
+ * read and written, and has this policy.
+ * direct_open: two nodes that have talked to each other, so that a link stands; and the target has
+ * not been seen to poll for a while.
  *
- * direct_post: an operation of a, on the region KEY of b; imm is 4711, ctx is buf. direct_alone: the next completion of a, which alone makes
- * progress until then. direct_turns: n turns of s. direct_nothing_done: turns of a bring no completion. direct_refused: a write and a read end
- * with this errno, since the target says so.
+ * direct_post: an operation of a, on the region KEY of b; imm is 4711, ctx is buf. direct_alone:
+ * the next completion of a, which alone makes progress until then. direct_turns: n turns of s.
+ * direct_nothing_done: turns of a bring no completion. direct_refused: a write and a read end with
+ * this errno, since the target says so.
  */
 struct hd_mr *direct_region(struct side *s, uint64_t key, void *at, size_t len, uint32_t flags);
 void direct_permit(struct side *s, uint32_t policy);

@@ -9,7 +9,7 @@
 
 unsigned char *scene_mem, *scene_out;
 
-/* ---- what is to be given back ------------------------------------------------------------------------------------------- */
+/* ---- what is to be given back ---------------------------------------------------------------- */
 
 static unsigned pool_rest(struct hd_pool *pool)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The stage of ends_test: a node with one operation in one of its states, and an other end, which is a wire, a second node, or nobody. test_ends.c
- * has what they share, test_ends_begin.c brings operations into their states.
+ * The stage of ends_test: a node with one operation in one of its states, and an other end, which
+ * is a wire, a second node, or nobody. test_ends.c has what they share, test_ends_begin.c brings
+ * operations into their states.
  */
 #ifndef HD_ENGINE_TEST_ENDS_H
 #define HD_ENGINE_TEST_ENDS_H
@@ -57,31 +58,43 @@ struct scene {
 	size_t skip; /* bytes of its payload that are still to come */
 };
 
-/* scene_begin: nothing is there yet. scene_of_wire: a peer at the other end of a wire, whose endpoint is known by name. scene_of_pair: two nodes that have talked to each other. */
+/*
+ * scene_begin: nothing is there yet. scene_of_wire: a peer at the other end of a wire, whose
+ * endpoint is known by name. scene_of_pair: two nodes that have talked to each other.
+ */
 void scene_begin(struct scene *sc, uint32_t flags);
 void scene_of_wire(struct scene *sc);
 void scene_of_pair(struct scene *sc, const char *transport);
 void scene_end(struct scene *sc);
 
-/* scene_op: the operation, while there is one. scene_state: an enum hd_op_state, or MOVES and an enum hd_transfer_state. scene_wait: until it is in this one. */
+/*
+ * scene_op: the operation, while there is one. scene_state: an enum hd_op_state, or MOVES and an
+ * enum hd_transfer_state. scene_wait: until it is in this one.
+ */
 #define MOVES 100
 struct hd_transfer *scene_op(const struct scene *sc);
 int scene_state(struct hd_transfer *t);
 void scene_wait(struct scene *sc, int state);
 
-/* scene_turn: a look at all. scene_settle: until it has ended, with so many completions, and for a while on. scene_asked: its question has been answered. */
+/*
+ * scene_turn: a look at all. scene_settle: until it has ended, with so many completions, and for a
+ * while on. scene_asked: its question has been answered.
+ */
 void scene_turn(struct scene *sc);
 void scene_settle(struct scene *sc, int told);
 void scene_asked(struct hd_ask *ask, int err);
 
-/* scene_count: what can be given back. scene_pools_warm: every pool has its first slab, so that what is taken and given back can be counted. */
+/*
+ * scene_count: what can be given back. scene_pools_warm: every pool has its first slab, so that
+ * what is taken and given back can be counted.
+ */
 void scene_count(const struct side *s, struct scene_counts *c);
 void scene_pools_warm(struct hd_node *node);
 
 /* scene_dest: the endpoint of this port. */
 struct hd_dest *scene_dest(struct side *s, uint16_t port);
 
-/* ---- how they get into their states: test_ends_begin.c ------------------------------------------------------------------------------------------ */
+/* ---- how they get into their states: test_ends_begin.c --------------------------------------- */
 
 void at_unresolved(struct scene *sc);
 void at_acked(struct scene *sc);

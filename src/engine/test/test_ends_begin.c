@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-/* ---- ours: how they get there ------------------------------------------------------------------------------------------- */
+/* ---- ours: how they get there ---------------------------------------------------------------- */
 
 static void post_message(struct scene *sc, size_t len, uint32_t flags)
 {
@@ -187,7 +187,7 @@ void at_offered_memory(struct scene *sc)
 	pair_settle(&sc->p, 1);
 }
 
-/* ---- a peer's: how they get there --------------------------------------------------------------------------------------- */
+/* ---- a peer's: how they get there ------------------------------------------------------------ */
 
 static const struct hd_mr_fault fault = { NULL, HD_S_PROTECTION };
 
@@ -301,7 +301,7 @@ void at_fetched(struct scene *sc)
 	sc->id = t->pending.id;
 }
 
-/* ---- of a queue pair ---------------------------------------------------------------------------------------------------- */
+/* ---- of a queue pair ------------------------------------------------------------------------- */
 
 /* Both have heard of each other, and each has received something. */
 static void pairs_scene(struct scene *sc)

@@ -13,8 +13,9 @@ extern unsigned log_lines;
 extern char log_last_line[HD_LOG_MAX];
 
 /*
- * listen_to_the_log: count warnings in log_lines from now on, and keep the last one; or no more. serves: does the node serve a well-behaved peer? until_alone: until it
- * has no peer any more. Both fail the test.
+ * listen_to_the_log: count warnings in log_lines from now on, and keep the last one; or no
+ * more. serves: does the node serve a well-behaved peer? until_alone: until it has no peer any
+ * more. Both fail the test.
  */
 void listen_to_the_log(bool on);
 void serves(struct side *s);

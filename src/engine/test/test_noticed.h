@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What tests of checks share: something is made wrong of what a node keeps, in a process of its own, and the node is checked there. */
+/*
+ * What tests of checks share: something is made wrong of what a node keeps, in a process of its
+ * own, and the node is checked there.
+ */
 #ifndef HD_ENGINE_TEST_NOTICED_H
 #define HD_ENGINE_TEST_NOTICED_H
 
@@ -18,7 +21,10 @@ static const bool test_checks = false; /* and cost nothing */
 static const bool test_checks = true;
 #endif
 
-/* A scene of up to four nodes, and what may be made wrong of it: `make` does so by number, and nothing from `count` on. */
+/*
+ * A scene of up to four nodes, and what may be made wrong of it: `make` does so by number, and
+ * nothing from `count` on.
+ */
 struct noticed {
 	void *scene;
 	struct hd_node *nodes[4];

@@ -10,14 +10,17 @@
 #define UC (RC | HD_EP_DROP)
 #define ALL_RIGHTS (HD_EP_REMOTE_READ | HD_EP_REMOTE_WRITE | HD_EP_REMOTE_ATOMIC)
 
-/* qp_open: s->ep is a queue pair with this policy from now on. attr: further attributes, or NULL. */
+/*
+ * qp_open: s->ep is a queue pair with this policy from now on. attr: further attributes, or NULL.
+ */
 void qp_open(struct side *s, uint32_t policy, const struct hd_ep_attr *attr);
 
 /* qp_attr: patience without end on both accounts, 100 us for each retry. */
 struct hd_qp_attr qp_attr(void);
 
 /*
- * qps_new: each side has one with this policy and all rights, over this transport. qp_ready: s talks with other; attr NULL: qp_attr().
+ * qps_new: each side has one with this policy and all rights, over this transport. qp_ready: s
+ * talks with other; attr NULL: qp_attr().
  * qps_ready: both sides are ready for each other. qps_open: all of that.
  */
 void qps_new(struct pair *p, const char *transport, uint32_t policy);
@@ -37,7 +40,10 @@ void qp_rma(struct side *s, enum hd_rma_op op, void *buf, size_t len, uint64_t k
 /* qp_region: memory of s that the other end may do anything to. */
 struct hd_mr *qp_region(struct side *s, void *at, size_t len, uint32_t pd);
 
-/* qp_expect: the next completion of s has this context, and this errno. qp_silence: there is none, for a while. */
+/*
+ * qp_expect: the next completion of s has this context, and this errno. qp_silence:
+ * there is none, for a while.
+ */
 struct hd_cqe qp_expect(struct pair *p, struct side *s, void *ctx, int err);
 void qp_silence(struct pair *p, struct side *s, int ms);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What tests of connections share: a caller in one node, a service in a second, the endpoint that accepts in a third. */
+/*
+ * What tests of connections share: a caller in one node, a service in a second, the endpoint
+ * that accepts in a third.
+ */
 #ifndef HD_ENGINE_TEST_RIG_H
 #define HD_ENGINE_TEST_RIG_H
 

@@ -18,9 +18,11 @@
 	cmocka_unit_test(test), cmocka_unit_test_setup_teardown(test, rma_by_packets, rma_by_either)
 
 /*
- * rma_region: a region of s. rma_open: two nodes whose endpoints may be read and written. rma_post: an operation of a, when there is room: 0,
- * or what it was refused with. rma_go: one on the region KEY of b; ctx is buf. rma_expect: the next completion of a is of this.
- * rma_by_packets: over shared memory too, where the initiator could do it all by itself; rma_by_either: no more so.
+ * rma_region: a region of s. rma_open: two nodes whose endpoints may be read and written. rma_post:
+ * an operation of a, when there is room: 0, or what it was refused with. rma_go: one on the region
+ * KEY of b; ctx is buf. rma_expect: the next completion of a is of this.
+ * rma_by_packets: over shared memory too, where the initiator could do it all by itself;
+ * rma_by_either: no more so.
  */
 struct hd_mr *rma_region(struct side *s, uint64_t key, void *at, size_t len, uint32_t access);
 void rma_open(struct pair *p, const char *transport);

@@ -20,7 +20,10 @@ struct told {
 	int overruns; /* for who counts them */
 };
 
-/* told_open: *t, which is zero, gets them. Where attr.item is &t->item the CQ tells the channel from the beginning. told_close ends them. */
+/*
+ * told_open: *t, which is zero, gets them. Where attr.item is &t->item the CQ tells the channel
+ * from the beginning. told_close ends them.
+ */
 static inline void told_open(struct told *t, const struct hd_node_attr *node, struct hd_cq_attr attr)
 {
 	t->item.taken = &t->taken;

@@ -159,7 +159,10 @@ struct hd_pkt wire_eager(const struct wire *w, uint64_t tag, uint8_t flags)
 				.tag = tag };
 }
 
-/* Bytes that the kernel has not given to the node's socket yet: a busy host may leave them lying for a while. */
+/*
+ * Bytes that the kernel has not given to the node's socket yet: a busy host may
+ * leave them lying for a while.
+ */
 static bool is_on_the_way(const struct wire *w)
 {
 	int left = 0;

@@ -19,7 +19,11 @@ struct worker {
 	int wrong;
 	int rc;
 	uint64_t cpu_ns; /* what it has used */
-	uint64_t asleep_ns; /* its longest wait: one that ends at its time-out was not woken, even if it then finds something */
+	/*
+	 * its longest wait: one that ends at its time-out was not woken, even
+	 * if it then finds something
+	 */
+	uint64_t asleep_ns;
 	unsigned char *out, *in;
 };
 
@@ -27,8 +31,9 @@ struct worker {
 extern const struct hd_node_attr node_locked, node_alone, node_automatic;
 
 /*
- * worker_open: an endpoint and a CQ more on a node that stands. worker_start: let it do this. worker_finish: it has, and nothing went wrong.
- * In its thread: worker_asleep: hd_cq_wait. worker_await: the next completion, asleep until it comes; false: it did not, or with an error.
+ * worker_open: an endpoint and a CQ more on a node that stands. worker_start: let it do this.
+ * worker_finish: it has, and nothing went wrong. In its thread: worker_asleep: hd_cq_wait.
+ * worker_await: the next completion, asleep until it comes; false: it did not, or with an error.
  * worker_post: a receive into w->in.
  */
 void worker_start(struct worker *w, void *(*fn)(void *));

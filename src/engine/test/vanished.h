@@ -17,8 +17,8 @@
 #include <cmocka.h>
 
 #define VANISHED_ROOM (4u << 20)
-#define VANISHED_AT \
-	((void *)0x200000000000) /* where nobody else gets memory, so that what is unmapped stays so */
+/* where nobody else gets memory, so that what is unmapped stays so */
+#define VANISHED_AT ((void *)0x200000000000)
 
 enum way {
 	UNMAPPED,
@@ -27,7 +27,10 @@ enum way {
 	READ_ALONE
 };
 
-/* vanishing: memory whose first byte is there, and none of the next TEST_PAGE is. vanished_free: it is no more. */
+/*
+ * vanishing: memory whose first byte is there, and none of the next TEST_PAGE is.
+ * vanished_free: it is no more.
+ */
 static inline unsigned char *vanishing(enum way how, size_t len)
 {
 	FILE *file = how == SHORTENED ? tmpfile() : NULL;
@@ -55,7 +58,10 @@ static inline void vanished_free(void)
 	munmap(VANISHED_AT, VANISHED_ROOM);
 }
 
-/* vanish_begin: faults are nobody's: cmocka's handlers stand for a program's. Before a node is opened. */
+/*
+ * vanish_begin: faults are nobody's: cmocka's handlers stand for a program's.
+ * Before a node is opened.
+ */
 static inline void vanish_begin(void)
 {
 	signal(SIGSEGV, SIG_DFL);

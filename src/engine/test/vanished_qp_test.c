@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Memory that is gone while a queue pair uses it: that request fails, with the queue pair where that is reliable; the link lives, and another queue pair
- * over it works.
+ * Memory that is gone while a queue pair uses it: that request fails, with the queue pair where
+ * that is reliable; the link lives, and another queue pair over it works.
  */
 #include "base/guard.h"
 #include "engine/qp/qp.h"
@@ -70,7 +70,7 @@ static void goes_on(struct pair *p, const struct hd_link *link, uint32_t policy,
 	vanished_free();
 }
 
-/* ---- messages --------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void sends(uint32_t policy)
 {
@@ -111,7 +111,10 @@ static void sends_of_unreliable_ones(void **state)
 	sends(UC);
 }
 
-/* What its call is to have copied, as it waits behind a read: in its order, and not in the call's answer, which would be to try again. */
+/*
+ * What its call is to have copied, as it waits behind a read: in its order, and not in the call's
+ * answer, which would be to try again.
+ */
 static void an_injected_one_that_waits(void **state)
 {
 	EACH_TRANSPORT(name)
@@ -172,7 +175,7 @@ static void receives_of_unreliable_ones(void **state)
 	receives(UC);
 }
 
-/* ---- one-sided -------------------------------------------------------------------------------------------------------------- */
+/* ---- one-sided ------------------------------------------------------------------------------- */
 
 static void one_sided(enum hd_rma_op op, bool far)
 {
@@ -267,7 +270,7 @@ static void atomics(void **state)
 	}
 }
 
-/* ---- datagrams -------------------------------------------------------------------------------------------------------------- */
+/* ---- datagrams ------------------------------------------------------------------------------- */
 
 static void ud_say(struct pair *p, const void *buf, size_t len)
 {
@@ -302,7 +305,10 @@ static void uds_open(struct pair *p, const char *transport)
 	assert_int_equal(hd_ep_pair(p->b.ep, &(struct hd_qp_attr){ .to = NULL }), 0);
 }
 
-/* One that cannot be read fails, and one that finds no memory fails its receive; those behind it are as ever. */
+/*
+ * One that cannot be read fails, and one that finds no memory fails its receive;
+ * those behind it are as ever.
+ */
 static void datagrams(void **state)
 {
 	static const size_t sizes[] = { 8, 24, 700, 4096 };

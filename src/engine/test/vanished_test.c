@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Memory that is unmapped, protected, or of a file that has been shortened while it is registered or posted: that operation fails alone, the
- * link lives, and the next one of the same two endpoints succeeds.
+ * Memory that is unmapped, protected, or of a file that has been shortened while it is
+ * registered or posted: that operation fails alone, the link lives, and the next one of the
+ * same two endpoints succeeds.
  */
 #include "base/guard.h"
 #include "engine/rma/rma.h"
@@ -106,7 +107,7 @@ static void ends(struct pair *p, struct hd_link *link)
 	vanish_close(p);
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void send_from(struct pair *p, unsigned char *gone, size_t len, uint32_t flags)
 {
@@ -118,7 +119,10 @@ static void send_from(struct pair *p, unsigned char *gone, size_t len, uint32_t 
 	assert_int_equal(e.err, HD_S_PROTECTION);
 }
 
-/* Where so much has gone that a receive has been taken for it, that one fails; any other gets the next message. */
+/*
+ * Where so much has gone that a receive has been taken for it, that one fails; any
+ * other gets the next message.
+ */
 static void sends(enum way how, uint32_t flags)
 {
 	EACH_PAIR(name)
@@ -224,7 +228,7 @@ static void receives_fail_alone(void **state)
 	receives(PROTECTED, 0, true);
 }
 
-/* ---- one-sided ------------------------------------------------------------------------------------------------------------ */
+/* ---- one-sided ------------------------------------------------------------------------------- */
 
 static void one_sided(enum way how, bool far)
 {
@@ -330,7 +334,7 @@ static void atomics_fail_alone(void **state)
 	}
 }
 
-/* ---- while it is on its way ------------------------------------------------------------------------------------------------ */
+/* ---- while it is on its way ------------------------------------------------------------------ */
 
 /* The socket, or the ring, is full of the beginning, and the rest goes. */
 static void what_goes_in_the_middle_ends_it(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What holds of transfers and operations whenever nothing of them is being changed, looked at anew in builds with
- * assertions: at the borders of this room, and in the units.
+ * What holds of transfers and operations whenever nothing of them is being changed, looked at anew
+ * in builds with assertions: at the borders of this room, and in the units.
  */
 #include "engine/link/link.h"
 #include "engine/xfer/fence.h"
@@ -60,7 +60,10 @@ void hd_op_check(const struct hd_op *op)
 	assert(!(op->flags & HD_SEND_WQE) || op->t.ep->qp);
 }
 
-/* How many of them are in a list for those that send frames, and in that of those that we carry out ourselves. */
+/*
+ * How many of them are in a list for those that send frames, and in that of those
+ * that we carry out ourselves.
+ */
 struct under {
 	uint32_t all, frames, direct;
 };

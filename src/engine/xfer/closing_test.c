@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What is fetched by a link and given up while the other process has been stopped in the middle of writing to it: its memory is the program's when
- * that is over, and not before. The link here says so when the test wants it to.
+ * What is fetched by a link and given up while the other process has been stopped in the middle of
+ * writing to it: its memory is the program's when that is over, and not before. The link here says
+ * so when the test wants it to.
  */
 #include "engine/test/test_qp.h"
 #include "engine/xfer/xfer.h"
@@ -128,7 +129,10 @@ static void endpoint_closes(void **state)
 	pair_close(&p);
 }
 
-/* Another thread of the program: it works with another endpoint, and only then the process is out of the copy. */
+/*
+ * Another thread of the program: it works with another endpoint, and only then the
+ * process is out of the copy.
+ */
 static void *goes_on(void *arg)
 {
 	struct side other = *(struct side *)arg;
@@ -145,7 +149,10 @@ static void *goes_on(void *arg)
 
 static pthread_t other;
 
-/* Side b has the node's lock from now on, which the other thread wants as well; until that has had it. */
+/*
+ * Side b has the node's lock from now on, which the other thread wants as
+ * well; until that has had it.
+ */
 static void others_wait(struct pair *p)
 {
 	hd_node_share(p->b.node);
@@ -160,7 +167,9 @@ static void others_went_on(struct pair *p)
 	pthread_join(other, NULL);
 }
 
-/* So its closing call waits before it, and others go on. It stands as it did, for whoever ends it. */
+/*
+ * So its closing call waits before it, and others go on. It stands as it did, for whoever ends it.
+ */
 static void endpoint_settles(void **state)
 {
 	struct hd_transfer *t;
@@ -213,7 +222,10 @@ static void settling_link_down(void **state)
 	assert_int_equal(stuck.waited, 0);
 }
 
-/* The requests of a queue pair that fails are flushed in their order, whatever of them was stopped first. */
+/*
+ * The requests of a queue pair that fails are flushed in their order, whatever
+ * of them was stopped first.
+ */
 static void queue_pair_settles(void **state)
 {
 	static char first, second, third;
@@ -247,7 +259,10 @@ static void qp_over(void *owner, uint32_t code, int err)
 	over += code == HD_EV_EP_OVER;
 }
 
-/* Side b fetches the message of one receive, and another is behind it. Is everything flushed that is posted there? */
+/*
+ * Side b fetches the message of one receive, and another is behind it. Is everything
+ * flushed that is posted there?
+ */
 static char falls_second, falls_third;
 static struct hd_transfer *falling(struct pair *p)
 {
@@ -285,7 +300,10 @@ static void has_fallen(struct pair *p)
 	pair_close(p);
 }
 
-/* One that fails by itself does so in a turn of progress, which must not wait: it fails when that is over. */
+/*
+ * One that fails by itself does so in a turn of progress, which must not wait: it
+ * fails when that is over.
+ */
 static void queue_pair_fails(void **state)
 {
 	static char nowhere[8];
@@ -337,7 +355,10 @@ static void queue_pair_falls_and_closes(void **state)
 	pair_close(&p);
 }
 
-/* A queue of XRC's that closes gives back memory of receives, which messages of other endpoints are coming into: those are waited for as well. */
+/*
+ * A queue of XRC's that closes gives back memory of receives, which messages of other endpoints are
+ * coming into: those are waited for as well.
+ */
 static void queue_of_others_closes(void **state)
 {
 	struct hd_ep_attr attr = {
@@ -374,7 +395,10 @@ static void queue_of_others_closes(void **state)
 	pair_close(&p);
 }
 
-/* A peer's write, by packets, as its region counts them. Closing that waits as well, and others go on. */
+/*
+ * A peer's write, by packets, as its region counts them. Closing that waits
+ * as well, and others go on.
+ */
 static void region_is_written(void **state)
 {
 	struct hd_cntr *cntr;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * One-sided operations by the initiator itself. A node shows its endpoints and regions in its page (node_page.h); a peer on the same
- * host finds there what an operation wants, and its link copies (hd_link_ops.direct), a slice in each turn of progress.
+ * One-sided operations by the initiator itself. A node shows its endpoints and regions in its page
+ * (node_page.h); a peer on the same host finds there what an operation wants, and its link copies
+ * (hd_link_ops.direct), a slice in each turn of progress.
  *
- * Only success is decided here. What is not in the tables, is forbidden there, or cannot be copied goes by packets, and the
- * target, which then hears of it, refuses it or does it: so a violation is always known at both ends, and there is one place
- * that judges.
+ * Only success is decided here. What is not in the tables, is forbidden there, or cannot be copied
+ * goes by packets, and the target, which then hears of it, refuses it or does it: so a violation is
+ * always known at both ends, and there is one place that judges.
  *
- * Order. Operations that are executed here go one after the other for each endpoint. One of them waits until the target has taken in
- * all requests that went by packet before it, and, where HD_EP_WAS promises it, all messages, of whatever endpoint: the token of
- * hd_link_ops.fence, drawn when the operation is posted. What goes by packets waits for those of its endpoint that are under way here.
+ * Order. Operations that are executed here go one after the other for each endpoint. One of them
+ * waits until the target has taken in all requests that went by packet before it, and, where
+ * HD_EP_WAS promises it, all messages, of whatever endpoint: the token of hd_link_ops.fence, drawn
+ * when the operation is posted. What goes by packets waits for those of its endpoint that are under
+ * way here.
  */
 #include "engine/xfer/direct.h"
 #include "base/guard.h"
@@ -23,7 +26,7 @@
 
 #define OPS_OF_A_TURN 16 /* finished in one, at most */
 
-/* ---- what we find there: nothing of it is trusted ----------------------------------------------------------------------- */
+/* ---- what we find there: nothing of it is trusted -------------------------------------------- */
 
 /* A target, and what is wanted of it. */
 struct want {
@@ -54,7 +57,8 @@ static bool find_ep(struct want *w, const struct hd_ep *ep, const struct hd_dest
 		return false;
 	memcpy((char *)&w->row + sizeof(row->state), (const char *)row + sizeof(row->state),
 	       sizeof(*row) - sizeof(row->state));
-	atomic_thread_fence(memory_order_acquire); /* the state is looked at again before anything is done */
+	/* the state is looked at again before anything is done */
+	atomic_thread_fence(memory_order_acquire);
 	if (!(w->row.node.word[0] | w->row.node.word[1]))
 		return true;
 	return w->row.epoch == ep->page_epoch && w->row.from == ep->page_from &&
@@ -116,7 +120,7 @@ static bool direct_find_place(const struct want *w, const struct hd_rma_seg *seg
 	return false;
 }
 
-/* ---- whether an operation can be executed here -------------------------------------------------------------------------- */
+/* ---- whether an operation can be executed here ----------------------------------------------- */
 
 static bool want_make(struct want *w, const struct hd_ep *ep, const struct hd_dest *dest, bool read)
 {
@@ -163,9 +167,12 @@ bool hd_direct_before(const struct hd_op *op)
 	return false;
 }
 
-/* ---- order -------------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
-/* Draw a token, unless everything before it is known to have arrived. -EAGAIN: there is no room to ask. */
+/*
+ * Draw a token, unless everything before it is known to have arrived. -EAGAIN:
+ * there is no room to ask.
+ */
 static int draw_token(struct hd_op *op, struct hd_peer *peer)
 {
 	if (op->flags & HD_SEND_WQE) /* its send queue sees to the order */
@@ -195,7 +202,7 @@ static bool has_passed(struct hd_op *op, struct hd_peer *peer)
 	return true;
 }
 
-/* ---- copying ------------------------------------------------------------------------------------------------------------ */
+/* ---- copying --------------------------------------------------------------------------------- */
 
 /* The next slice: as much as is in one segment of a region. */
 static bool next_place(const struct hd_op *op, const struct want *w, struct place *p)
@@ -212,8 +219,9 @@ static bool next_place(const struct hd_op *op, const struct want *w, struct plac
 }
 
 /*
- * Does nobody else wait for this turn: no thread for the lock, no other peer, nothing that the peer is to be sent, no operation of
- * another endpoint? The kernel copies 4 MiB in one call 4 % faster than in eight.
+ * Does nobody else wait for this turn: no thread for the lock, no other peer, nothing that
+ * the peer is to be sent, no operation of another endpoint? The kernel copies 4 MiB in one
+ * call 4 % faster than in eight.
  */
 static bool is_alone(const struct hd_ep *ep, const struct hd_peer *peer)
 {
@@ -272,7 +280,10 @@ static int64_t copy_slice(const struct hd_op *op)
 	return link->ops->direct(link, &r);
 }
 
-/* A region that has changed since it was looked up is looked up once more, and then is the target's business. */
+/*
+ * A region that has changed since it was looked up is looked up once more, and then
+ * is the target's business.
+ */
 static int64_t copy_some(const struct hd_op *op)
 {
 	int64_t n = copy_slice(op);
@@ -280,7 +291,7 @@ static int64_t copy_some(const struct hd_op *op)
 	return n == -ESTALE ? copy_slice(op) : n;
 }
 
-/* ---- the rest by packets ------------------------------------------------------------------------------------------------ */
+/* ---- the rest by packets --------------------------------------------------------------------- */
 
 /* Cut off what has been copied, so that nothing is done twice. -ENOMEM: nothing has happened. */
 static int trim(struct hd_op *op)
@@ -330,11 +341,14 @@ static void list_enter(struct hd_op *op)
 	TAILQ_INSERT_TAIL(&op->t.pending.peer->direct_ops, op, entry);
 	hd_op_fences(op);
 	hd_peer_busy(op->t.pending.peer);
-	hd_node_stir(
-		op->t.ep->node); /* what else is queued for the peer may wait for credit, which this does not need */
+	/* what else is queued for the peer may wait for credit, which this does not need */
+	hd_node_stir(op->t.ep->node);
 }
 
-/* Leave the list for packets. 0: they are on their way; negative: not yet, and it stands where it stood. */
+/*
+ * Leave the list for packets. 0: they are on their way; negative: not yet, and
+ * it stands where it stood.
+ */
 static int go_by_packet(struct hd_op *op)
 {
 	struct hd_peer *peer = op->t.pending.peer;
@@ -358,9 +372,12 @@ static int go_by_packet(struct hd_op *op)
 	return rc;
 }
 
-/* ---- progress ----------------------------------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
-/* Where memory is protected by a program that handles faults, the copies of packets ask it to open that, as an access of its own does. */
+/*
+ * Where memory is protected by a program that handles faults, the copies of packets ask it to open
+ * that, as an access of its own does.
+ */
 static bool may_be_opened(const struct hd_op *op, int64_t failed)
 {
 	const struct hd_node_page *page = op->dest->peer->link->page;
@@ -447,7 +464,7 @@ int hd_direct_push(struct hd_peer *peer)
 	return n;
 }
 
-/* ---- beginning ---------------------------------------------------------------------------------------------------------- */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
 /* It cannot end in the call: keep it. Its buffer may have been promised back. */
 static int direct_keep(struct hd_op *op)
@@ -510,7 +527,7 @@ int hd_direct_try(struct hd_op *op)
 	return behind ? direct_keep(op) : direct_begin(op);
 }
 
-/* ---- for those that end in one call ------------------------------------------------------------------------------------- */
+/* ---- for those that end in one call ---------------------------------------------------------- */
 
 bool hd_direct_find(struct hd_direct_seen *s, const struct hd_ep *ep, const struct hd_dest *dest,
 		    const struct hd_rma_seg *seg, uint32_t access)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * One-sided operations that the initiator executes itself, on the memory of a process of this host: see direct.c. Everything here is
- * called with the node's lock.
+ * One-sided operations that the initiator executes itself, on the memory of a process of this host:
+ * see direct.c. Everything here is called with the node's lock.
  */
 #ifndef HD_ENGINE_DIRECT_H
 #define HD_ENGINE_DIRECT_H
@@ -35,13 +35,18 @@ static inline const struct hd_rma_run *hd_op_rma(const struct hd_op *op)
 	(1u << 20) /* bytes of a slice while others may wait; HD_DIRECT_SLICE where nobody does */
 
 /*
- * What immediate.c, which does in one call what can be, tells hd_rma. hd_direct_seen_not: it is known no longer. hd_direct_find: look up a piece of a region that is in one segment of it, and
- * keep it in *s; false: it is not there, or not to be reached like that. hd_direct_seen_of: where that is kept. hd_direct_most: bytes that
- * one call may copy.
+ * What immediate.c, which does in one call what can be, tells hd_rma. hd_direct_seen_not: it is
+ * known no longer. hd_direct_find: look up a piece of a region that is in one segment of it, and
+ * keep it in *s; false: it is not there, or not to be reached like that. hd_direct_seen_of: where
+ * that is kept. hd_direct_most: bytes that one call may copy.
  */
 enum hd_direct_outcome {
 	HD_DIRECT_DONE, /* it is done, and is to be completed */
-	HD_DIRECT_NOT, /* nothing has been done, or some of it that may be done once more, and it has to become an operation */
+	/*
+	 * nothing has been done, or some of it that may be done once more, and it
+	 * has to become an operation
+	 */
+	HD_DIRECT_NOT,
 	HD_DIRECT_PACKET, /* the same, and going by packet is the better way for it now */
 };
 static inline void hd_direct_seen_not(struct hd_direct_seen *s)
@@ -56,7 +61,10 @@ static inline struct hd_direct_seen *hd_direct_seen_of(struct hd_link *link, uin
 	return &link->seen[(remote << 1 | (access & HD_PAGE_MR_READ)) & (HD_DIRECT_SEEN - 1)];
 }
 
-/* hd_direct_all_taken: has the target taken in what must be there before the next operation of this endpoint, as far as is known? */
+/*
+ * hd_direct_all_taken: has the target taken in what must be there before the next operation of this
+ * endpoint, as far as is known?
+ */
 static inline bool hd_direct_all_taken(const struct hd_ep *ep, const struct hd_peer *peer)
 {
 	if (hd_likely(!(ep->policy & (HD_EP_WAS | HD_EP_RMA_WHOLE))))
@@ -67,15 +75,22 @@ static inline bool hd_direct_all_taken(const struct hd_ep *ep, const struct hd_p
 				      : peer->requests == peer->requests_taken;
 }
 
-/* hd_direct_can: would hd_direct_try carry it out, as far as the tables tell? Its destination is bound. */
+/*
+ * hd_direct_can: would hd_direct_try carry it out, as far as the tables tell?
+ * Its destination is bound.
+ */
 bool hd_direct_can(const struct hd_op *op);
 
-/* hd_direct_before: is an operation of the same endpoint under way here, to the same peer, so that this one has to wait? */
+/*
+ * hd_direct_before: is an operation of the same endpoint under way here, to the same peer, so
+ * that this one has to wait?
+ */
 bool hd_direct_before(const struct hd_op *op);
 
 /*
- * hd_direct_sent: a request of ours has been sent by packet. hd_direct_answered: the peer has answered it, so it has taken in everything
- * that was sent up to it, and nobody need ask. (Also for messages; then nothing happens.)
+ * hd_direct_sent: a request of ours has been sent by packet. hd_direct_answered: the peer has
+ * answered it, so it has taken in everything that was sent up to it, and nobody need ask. (Also for
+ * messages; then nothing happens.)
  */
 static inline void hd_direct_sent(struct hd_op *op)
 {
@@ -92,12 +107,16 @@ static inline void hd_direct_answered(const struct hd_op *op)
 	peer->spent_taken = op->token_spent;
 }
 
-/* hd_direct_push: copy a slice for each endpoint that has operations under way to this peer; returns how many got on. */
+/*
+ * hd_direct_push: copy a slice for each endpoint that has operations under way to this peer;
+ * returns how many got on.
+ */
 int hd_direct_push(struct hd_peer *peer);
 
 /*
- * direct.c: one-sided operations by the initiator itself. hd_direct_try: carry this one out (it is in no list). 0: under way, or done
- * and freed; -EAGAIN: not yet, nothing has happened; -EOPNOTSUPP: it has to go by packets.
+ * direct.c: one-sided operations by the initiator itself. hd_direct_try: carry this one out (it is
+ * in no list). 0: under way, or done and freed; -EAGAIN: not yet, nothing has happened;
+ * -EOPNOTSUPP: it has to go by packets.
  */
 int hd_direct_try(struct hd_op *op);
 

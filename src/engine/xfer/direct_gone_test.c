@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* One-sided operations by the initiator when an endpoint, a link or a region goes: nobody touches what is gone. */
+/*
+ * One-sided operations by the initiator when an endpoint, a link or a region goes:
+ * nobody touches what is gone.
+ */
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
 #include "engine/test/test_direct.h"
@@ -13,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- in the middle of it ----------------------------------------------------------------------------------------------------------- */
+/* ---- in the middle of it --------------------------------------------------------------------- */
 
 /* Three long writes from `mine` to `mem`, none of which has ended. */
 static struct hd_mr *three_under_way(struct pair *p, void *mem, void *mine)
@@ -94,7 +97,7 @@ static void a_broken_link_ends_them_in_error(void **state)
 	free(mine);
 }
 
-/* ---- regions that go ----------------------------------------------------------------------------------------------------------------- */
+/* ---- regions that go ------------------------------------------------------------------------- */
 
 struct closer {
 	struct hd_mr *mr;
@@ -153,7 +156,10 @@ static void a_region_is_not_gone_while_it_is_copied(void **state)
 	}
 }
 
-/* Slices of one operation: those after the region has gone are refused by the target, and write nothing. */
+/*
+ * Slices of one operation: those after the region has gone are refused by the
+ * target, and write nothing.
+ */
 static void nothing_is_written_once_it_is_closed(void **state)
 {
 	unsigned char *mem = malloc(BIG), *mine = calloc(1, BIG);
@@ -175,7 +181,10 @@ static void nothing_is_written_once_it_is_closed(void **state)
 	free(mine);
 }
 
-/* A peer that is stopped in the middle of a copy would go on some day: the region stays, and nobody begins anew. */
+/*
+ * A peer that is stopped in the middle of a copy would go on some day: the region
+ * stays, and nobody begins anew.
+ */
 static void close_by_the_one_that_copies(void *arg)
 {
 	struct closer *c = arg;

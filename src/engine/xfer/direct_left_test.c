@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* One-sided operations that the initiator cannot do, or not to the end: what it leaves to the target, and what is an error. */
+/*
+ * One-sided operations that the initiator cannot do, or not to the end: what it leaves to the
+ * target, and what is an error.
+ */
 #include "base/guard.h"
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
@@ -17,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- what the target is asked for ------------------------------------------------------------------------------------------------ */
+/* ---- what the target is asked for ------------------------------------------------------------ */
 
 static void what_is_not_permitted_is_the_targets_to_refuse(void **state)
 {
@@ -140,9 +143,12 @@ static void a_full_table_costs_no_region(void **state)
 	direct_close(&p);
 }
 
-/* ---- in the middle of it ----------------------------------------------------------------------------------------------------------- */
+/* ---- in the middle of it --------------------------------------------------------------------- */
 
-/* Mirrors how often each byte is written: the target adds one to what it finds, so nothing may be written twice. */
+/*
+ * Mirrors how often each byte is written: the target adds one to what it finds, so
+ * nothing may be written twice.
+ */
 static void the_rest_goes_by_packet_when_a_right_is_lost(void **state)
 {
 	unsigned char *mem = malloc(BIG), *mine = malloc(BIG);
@@ -204,7 +210,8 @@ static void missing_memory_is_an_error_of_its_own(void **state)
 		assert_int_equal(direct_post(&p, op, hole, 5000, 0, DONE), 0);
 		assert_int_equal(direct_alone(&p).err, HD_S_PROTECTION);
 		assert_int_equal(mprotect(hole, 1 << 20, PROT_READ | PROT_WRITE), 0);
-		assert_int_equal(direct_post(&p, op, hole, BIG, 0, DONE), 0); /* half of it is there */
+		/* half of it is there */
+		assert_int_equal(direct_post(&p, op, hole, BIG, 0, DONE), 0);
 		assert_int_equal(direct_alone(&p).err, HD_S_PROTECTION);
 		assert_int_equal(mprotect(hole, BIG, PROT_NONE), 0);
 	}
@@ -216,14 +223,18 @@ static void missing_memory_is_an_error_of_its_own(void **state)
 	free(mine);
 }
 
-/* ---- memory that the program opens itself ----------------------------------------------------------------------------------------------- */
+/* ---- memory that the program opens itself ---------------------------------------------------- */
 
-#if HD_GUARDED && !defined(HD_GUARD_ASAN) /* else no handler of the program's is called for what we copy */
+/* else no handler of the program's is called for what we copy */
+#if HD_GUARDED && !defined(HD_GUARD_ASAN)
 #define WITH_BARRIERS 1
 static unsigned char *barrier;
 static volatile sig_atomic_t barrier_hits;
 
-/* As a write barrier of the program's: mprotect(2) is not said to be safe here, and those who do so rely on it. */
+/*
+ * As a write barrier of the program's: mprotect(2) is not said to be safe here, and
+ * those who do so rely on it.
+ */
 static void barrier_opens(int sig, siginfo_t *info, void *context)
 {
 	barrier_hits++;
@@ -231,7 +242,10 @@ static void barrier_opens(int sig, siginfo_t *info, void *context)
 		_exit(1);
 }
 
-/* An operation with a barrier at the target (a write), or at who asks (a read): the program's handler is called, and it goes well. */
+/*
+ * An operation with a barrier at the target (a write), or at who asks (a read): the program's
+ * handler is called, and it goes well.
+ */
 static void over_a_barrier(enum hd_rma_op op, size_t len)
 {
 	unsigned char *other = malloc(BIG);
@@ -272,9 +286,12 @@ static void who_handles_faults_is_asked(void **state)
 }
 #endif
 
-/* ---- pages that lie -------------------------------------------------------------------------------------------------------------------- */
+/* ---- pages that lie -------------------------------------------------------------------------- */
 
-/* Whatever the target writes into its tables, only its own memory can be hurt, and the operation ends. */
+/*
+ * Whatever the target writes into its tables, only its own memory can be
+ * hurt, and the operation ends.
+ */
 static void lies_harm_nobody_but_the_liar(void **state)
 {
 	static unsigned char mem[4096], mine[3][4096];
@@ -324,7 +341,8 @@ static void an_endpoint_that_is_not_there(void **state)
 	direct_open(&p, 0);
 	mr = direct_region(&p.b, KEY, mem, sizeof(mem), 0);
 	row = &hd_page_tables(hd_core(p.b.node)->page)->eps[p.b.ep->index];
-	atomic_store(&row->state, atomic_load(&row->state) + (1u << 16)); /* of another generation */
+	/* of another generation */
+	atomic_store(&row->state, atomic_load(&row->state) + (1u << 16));
 	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 64, 0, DONE), 0);
 	assert_true(direct_nothing_done(&p));
 	assert_int_equal(vm_seam.calls, 0);

@@ -51,7 +51,8 @@ static void waits_for_what_was_before_alone(void **state)
 	direct_open(&p, HD_EP_WAS);
 	mr = direct_region(&p.b, KEY, mem, BIG, 0);
 	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, 8, 0, DONE), 0);
-	assert_int_equal(pair_next(&p, &p.a).err, 0); /* so that the first message is known to have arrived */
+	/* so that the first message is known to have arrived */
+	assert_int_equal(pair_next(&p, &p.a).err, 0);
 	pair_rest(&p);
 	assert_int_equal(direct_post(&p, HD_RMA_WRITE, mine, BIG, 0, 0), 0);
 	assert_int_equal(direct_post(&p, HD_RMA_WRITE, &flag, 1, BIG - 1, DONE), 0);

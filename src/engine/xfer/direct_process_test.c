@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* One-sided operations on the memory of another process: one that is stopped, and one that is killed in the middle. */
+/*
+ * One-sided operations on the memory of another process: one that is stopped, and one that
+ * is killed in the middle.
+ */
 #include "engine/mr/mr.h"
 #include "engine/name/name.h"
 #include "engine/test/test_pair.h"

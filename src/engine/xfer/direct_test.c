@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * One-sided operations by the initiator: what it does without the target's turns. Node b is the target; unless a test says so it makes no
- * progress. So it is in the other tests of direct RMA.
+ * One-sided operations by the initiator: what it does without the target's turns. Node b is the
+ * target; unless a test says so it makes no progress. So it is in the other tests of direct RMA.
  */
 #include "engine/core/core.h"
 #include "engine/mr/mr.h"
@@ -16,12 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- scenery ------------------------------------------------------------------------------------------------------------------- */
+/* ---- scenery --------------------------------------------------------------------------------- */
 
 static const size_t sizes[] = { 1, 8, 9, 4096, 4097, 65536, HD_DIRECT_SLICE, HD_DIRECT_SLICE + 1, BIG };
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-/* ---- alone --------------------------------------------------------------------------------------------------------------------- */
+/* ---- alone ----------------------------------------------------------------------------------- */
 
 static void the_target_need_not_do_anything(void **state)
 {
@@ -48,7 +48,10 @@ static void the_target_need_not_do_anything(void **state)
 	free(mine);
 }
 
-/* Several segments of several regions, counted in both ways, with boundaries at different places here and there. */
+/*
+ * Several segments of several regions, counted in both ways, with boundaries at
+ * different places here and there.
+ */
 static void segments_of_several_regions(void **state)
 {
 	static unsigned char mem[4][3000], mine[10000];
@@ -104,7 +107,10 @@ static void the_last_bytes_of_all_are_written_last(void **state)
 	free(mine);
 }
 
-/* What the last operation found there is used again only while it is so: the same key may be another place's, or have other rights. */
+/*
+ * What the last operation found there is used again only while it is so: the same key may be
+ * another place's, or have other rights.
+ */
 static void what_was_found_is_not_believed_for_ever(void **state)
 {
 	static unsigned char mem[2][1000], mine[1000];
@@ -155,7 +161,8 @@ static void injected_memory_is_ours_again(void **state)
 	assert_int_equal(vm_seam.calls, 0);
 	assert_int_equal(pair_next(&p, &p.a).err, 0);
 	test_check(mem, sizeof(mem), 3);
-	assert_int_equal(vm_seam.calls, HD_STORES_IN_ORDER ? 1 : 2); /* elsewhere its last bytes go apart */
+	/* elsewhere its last bytes go apart */
+	assert_int_equal(vm_seam.calls, HD_STORES_IN_ORDER ? 1 : 2);
 	assert_int_equal(hd_mr_close(mr), 0);
 	direct_close(&p);
 }

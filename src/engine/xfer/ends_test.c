@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Every state that an operation can be in, and every way in which it can end: there is one completion or none, with the right errno, the
- * other end is told where it waits for that, and everything that the operation had is given back.
+ * Every state that an operation can be in, and every way in which it can end: there is one
+ * completion or none, with the right errno, the other end is told where it waits for that, and
+ * everything that the operation had is given back.
  *
- * Most states are reached by a peer that says word for word what it likes; those in which a link copies by itself need a second node over shared
- * memory, those of a send queue a second queue pair.
+ * Most states are reached by a peer that says word for word what it likes; those in
+ * which a link copies by itself need a second node over shared memory, those of a send
+ * queue a second queue pair.
  */
 #include "engine/test/test_ends.h"
 
@@ -26,7 +28,7 @@ enum event {
 static const char *const event_names[EVENTS] = { "answered", "failed", "cancelled", "closed",
 						 "down",     "died",   "region" };
 
-/* ---- how they end ------------------------------------------------------------------------------------------------------- */
+/* ---- how they end ---------------------------------------------------------------------------- */
 
 static void say_fin(struct scene *sc, int err)
 {
@@ -143,7 +145,7 @@ static void closed(struct scene *sc)
 	sc->s->ep = NULL;
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* What comes of it. */
 struct cell {
@@ -350,7 +352,7 @@ static const struct row rows[] = {
 	    IS(HD_S_PROTECTION) } },
 };
 
-/* ---- trying all of them ------------------------------------------------------------------------------------------------- */
+/* ---- trying all of them ---------------------------------------------------------------------- */
 
 static void happens(struct scene *sc, const struct row *row, enum event event)
 {

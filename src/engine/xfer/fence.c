@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Fences, fi_msg(3) FI_FENCE: a fenced operation, and all that an endpoint posts after it to the same remote endpoint, waits until
- * everything before it is complete. Only endpoints with HD_EP_FENCE come here. Operations that wait are in ep->order->fenced, in posting order:
+ * Fences, fi_msg(3) FI_FENCE: a fenced operation, and all that an endpoint posts after it to the
+ * same remote endpoint, waits until everything before it is complete. Only endpoints with
+ * HD_EP_FENCE come here. Operations that wait are in ep->order->fenced, in posting order:
  *
  *	fenced:  F1 a b F2 c        F1 is fenced and waits for F1->fence_count operations under way
  *	             └─────┘            when that is 0, these start; F2 then waits for 3
  *
- * Whatever is under way to a pair whose operations wait was posted before the first of them, so counting what ends is enough.
+ * Whatever is under way to a pair whose operations wait was posted before the first of them, so
+ * counting what ends is enough.
  */
 #include "engine/xfer/fence.h"
 #include "engine/link/link.h"
@@ -85,7 +87,10 @@ int hd_fence_pass(struct hd_op *op)
 	return 1;
 }
 
-/* Let the first of those that wait go, with what follows it up to the next fence. They start in the next turn of progress. */
+/*
+ * Let the first of those that wait go, with what follows it up to the next fence. They start in
+ * the next turn of progress.
+ */
 static void fence_release(struct hd_ep *ep, struct hd_op *first)
 {
 	struct hd_dest *dest = first->dest;
@@ -120,7 +125,10 @@ void hd_fence_ended(const struct hd_op *op)
 		fence_release(op->t.ep, first);
 }
 
-/* An operation may hold the last reference to where it goes, and each that ends gives one back: so one is held here. Returns the peer's next. */
+/*
+ * An operation may hold the last reference to where it goes, and each that ends gives one back: so
+ * one is held here. Returns the peer's next.
+ */
 static struct hd_dest *fence_fail_at(struct hd_dest *dest, enum hd_status status)
 {
 	struct hd_dest *next;
@@ -156,7 +164,10 @@ void hd_fence_abandon(struct hd_ep *ep)
 }
 
 #ifndef NDEBUG
-/* The first to its remote endpoint is fenced and waits for something; what is behind it counts nothing. */
+/*
+ * The first to its remote endpoint is fenced and waits for something; what is
+ * behind it counts nothing.
+ */
 void hd_fence_check(const struct hd_ep *ep)
 {
 	const struct hd_op *op;

@@ -9,14 +9,17 @@
 #include "engine/xfer/state.h"
 
 /*
- * Every operation of an endpoint with HD_EP_FENCE passes one gate, in hd_op_start; its flags have HD_SEND_GATED until it has.
+ * Every operation of an endpoint with HD_EP_FENCE passes one gate, in hd_op_start; its flags have
+ * HD_SEND_GATED until it has.
  *
- * hd_fence_open: may a message or operation with these flags go at once, without becoming an operation that waits? Only when the
- * destination is bound.
- * hd_fence_pass: the gate. 0: go on; 1: it waits in ep->order->fenced, and comes back through peer->queue; -ENOMEM: no copy could be made
- * of what HD_SEND_INJECT promised to take over, and nothing has happened.
+ * hd_fence_open: may a message or operation with these flags go at once, without becoming an
+ * operation that waits? Only when the destination is bound.
+ * hd_fence_pass: the gate. 0: go on; 1: it waits in ep->order->fenced, and comes back through
+ * peer->queue; -ENOMEM: no copy could be made of what HD_SEND_INJECT promised to take over,
+ * and nothing has happened.
  * hd_fence_ended: a send operation is about to be freed: it may be what a fence waits for.
- * hd_fence_fail: what waits for this peer (and this destination, unless NULL) completes in error, a status.
+ * hd_fence_fail: what waits for this peer (and this destination, unless NULL)
+ * completes in error, a status.
  * hd_fence_abandon: the endpoint closes: what waits ends without completions.
  */
 bool hd_fence_open(const struct hd_ep *ep, const struct hd_dest *dest, uint32_t flags);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Fences: what waits, for what, what does not, and how it ends when the other side or the endpoint goes. */
+/*
+ * Fences: what waits, for what, what does not, and how it ends when the other
+ * side or the endpoint goes.
+ */
 #include "engine/test/test_pair.h"
 
 #include <errno.h>
@@ -35,7 +38,9 @@ static void expect_quiet(struct pair *p, struct side *s)
 	assert_null(hd_cq_peek(s->cq));
 }
 
-/* A long message that nobody has taken is not complete, so what comes behind the fence stays here. */
+/*
+ * A long message that nobody has taken is not complete, so what comes behind the fence stays here.
+ */
 static void waits_for_what_is_before(void **state)
 {
 	unsigned char *big = calloc(1, BIG), *in = malloc(BIG), small[64], got[3][64];
@@ -71,7 +76,10 @@ static void waits_for_what_is_before(void **state)
 	free(in);
 }
 
-/* Two fences one after the other, each before a message that is acknowledged only once it is matched. */
+/*
+ * Two fences one after the other, each before a message that is acknowledged
+ * only once it is matched.
+ */
 static void each_fence_waits_for_its_own(void **state)
 {
 	unsigned char buf[16], got[4][16];
@@ -89,7 +97,8 @@ static void each_fence_waits_for_its_own(void **state)
 		expect_quiet(&p, &p.b);
 		side_post(&p.b, got[0], 16, 1, 0, NULL, NULL);
 		expect(&p, &p.b, 1);
-		expect(&p, &p.b, 3); /* between the fences, so it need not wait for 2 to be matched */
+		/* between the fences, so it need not wait for 2 to be matched */
+		expect(&p, &p.b, 3);
 		expect(&p, &p.a, 1);
 		expect(&p, &p.a, 3);
 		expect_quiet(&p, &p.b);
@@ -102,7 +111,9 @@ static void each_fence_waits_for_its_own(void **state)
 	}
 }
 
-/* Before the destination is reached everything waits there, and the fence counts only from then on. */
+/*
+ * Before the destination is reached everything waits there, and the fence counts only from then on.
+ */
 static void holds_from_the_first_message_on(void **state)
 {
 	unsigned char buf[16], got[3][16];
@@ -159,7 +170,9 @@ static void stops_no_other_pair(void **state)
 	}
 }
 
-/* Closing the endpoint, or the other one, ends what waits: without completions, or each with one. */
+/*
+ * Closing the endpoint, or the other one, ends what waits: without completions, or each with one.
+ */
 static void ends_with_either_side(void **state)
 {
 	unsigned char buf[16], in[16];

@@ -21,8 +21,8 @@ static void put_done(struct hd_put *put)
 }
 
 /*
- * Writes of a queue pair may be to the same memory, and the last bytes of one tell that those before it are there: so
- * their frames go one write after the other. False: another one is first.
+ * Writes of a queue pair may be to the same memory, and the last bytes of one tell that those
+ * before it are there: so their frames go one write after the other. False: another one is first.
  */
 static bool is_its_turn(struct hd_transfer *t)
 {
@@ -53,7 +53,10 @@ void hd_frames_leave(struct hd_transfer *t)
 	frames_next(t);
 }
 
-/* A frame of this one. 0: gone, 1: it waits for its frames, or for another one, -EAGAIN: the link is full, -EFAULT: its memory is gone. */
+/*
+ * A frame of this one. 0: gone, 1: it waits for its frames, or for another one, -EAGAIN: the link
+ * is full, -EFAULT: its memory is gone.
+ */
 static int frame_push(struct hd_peer *peer, struct hd_transfer *t)
 {
 	uint64_t left = t->want - t->at;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What comes in: the link fetches it by itself where it can (get), else the sender is asked for frames (CTS, DATA). */
+/*
+ * What comes in: the link fetches it by itself where it can (get), else the sender is
+ * asked for frames (CTS, DATA).
+ */
 #include "base/log.h"
 #include "engine/link/link.h"
 #include "engine/xfer/stream.h"

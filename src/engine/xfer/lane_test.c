@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Lanes: whose turn it is, whatever the order in which things are done and given up, with one order and with several. */
+/*
+ * Lanes: whose turn it is, whatever the order in which things are done and given up, with
+ * one order and with several.
+ */
 #include "base/macros.h"
 #include "engine/xfer/xfer.h"
 
@@ -110,7 +113,10 @@ static void orders_do_not_wait_for_each_other(void **state)
 	leave(&lane, &t[3], NULL);
 }
 
-/* By chance, against the rule itself: nothing of an order is finished before what began before it, and all is. */
+/*
+ * By chance, against the rule itself: nothing of an order is finished before what
+ * began before it, and all is.
+ */
 static void any_order_of_ends(void **state)
 {
 	enum {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A message that is an operation leaves: whole, or as a request to send, whose data its receiver fetches or asks for (rndv.c). */
+/*
+ * A message that is an operation leaves: whole, or as a request to send, whose data its receiver
+ * fetches or asks for (rndv.c).
+ */
 #include "engine/link/link.h"
 #include "engine/xfer/op.h"
 #include "engine/xfer/sent.h"
@@ -67,8 +70,8 @@ int hd_message_start(struct hd_op *op)
 
 	if (hd_op_send_fenced(op->t.ep, peer)) /* behind a long write or read of ours */
 		return -EAGAIN;
-	if (op->t.len <=
-	    peer->eager_limit) /* not the link's: a message beyond the first window would never get its credit */
+	/* not the link's: a message beyond the first window would never get its credit */
+	if (op->t.len <= peer->eager_limit)
 		return start_eager(op, peer);
 	return start_rendezvous(op, peer);
 }

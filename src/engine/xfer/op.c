@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- the node's -------------------------------------------------------------------------------------------- */
+/* ---- the node's ------------------------------------------------------------------------------ */
 
 void hd_xfers_init(struct hd_node *node)
 {
@@ -37,7 +37,7 @@ void hd_xfers_close(struct hd_node *node)
 	free(hd_xfers(node)->waste);
 }
 
-/* ---- completion ------------------------------------------------------------------------------------------ */
+/* ---- completion ------------------------------------------------------------------------------ */
 
 /* The ring is full. */
 __attribute__((noinline, cold)) void hd_sent_beside(struct hd_ep *ep, void *ctx, uint32_t what, uint64_t len,
@@ -71,7 +71,7 @@ void hd_send_finish(struct hd_ep *ep, const struct hd_send_args *a, uint64_t len
 		hd_sent_finish(ep, a->ctx, a->flags, len, a->tag);
 }
 
-/* ---- operations ----------------------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 struct hd_op *hd_op_make(struct hd_ep *ep, struct hd_dest *dest, const struct hd_send_args *a)
 {
@@ -310,7 +310,7 @@ void hd_op_enqueue(struct hd_peer *peer, struct hd_op *op)
 	hd_peer_busy(peer);
 }
 
-/* ---- as the owner of a transfer -------------------------------------------------------------------------------------- */
+/* ---- as the owner of a transfer -------------------------------------------------------------- */
 
 static struct hd_op *op_of(struct hd_transfer *t)
 {

@@ -11,7 +11,8 @@ struct hd_send_place {
 	struct hd_dest *dest; /* referenced */
 	struct hd_op *op;     /* NULL: it has ended */
 	struct hd_ended how;
-	bool in_bound; /* counted as an operation of the endpoint: the operation itself has been freed */
+	/* counted as an operation of the endpoint: the operation itself has been freed */
+	bool in_bound;
 };
 
 static struct hd_send_place *send_place_at(const struct hd_lane_place *place)
@@ -113,8 +114,8 @@ bool hd_send_place_leave(struct hd_op *op)
 		s->in_bound = true;
 		return true;
 	}
-	send_place_tell(
-		send_place_free(s)); /* it was refused or given up: nobody is told, and nobody waits for it */
+	/* it was refused or given up: nobody is told, and nobody waits for it */
+	send_place_tell(send_place_free(s));
 	return false;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* How a send is reported: one that went the short way (send.c), and one that was an operation (op.c). */
+/*
+ * How a send is reported: one that went the short way (send.c), and one that
+ * was an operation (op.c).
+ */
 #ifndef HD_ENGINE_SENT_H
 #define HD_ENGINE_SENT_H
 

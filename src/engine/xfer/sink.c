@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Filling the sink that a packet in pieces goes through; see transport.h. dispatch.c says where it leads. */
+/*
+ * Filling the sink that a packet in pieces goes through; see transport.h.
+ * dispatch.c says where it leads.
+ */
 #include "base/copy.h"
 #include "engine/engine.h"
 #include "engine/transport.h"

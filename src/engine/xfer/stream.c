@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* ---- where the next bytes go ---------------------------------------------------------------------------------------------------- */
+/* ---- where the next bytes go ----------------------------------------------------------------- */
 
 void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len)
 {
@@ -33,7 +33,7 @@ int hd_sink_iov(const struct hd_sink *sink, struct iovec *iov, int max)
 	return n;
 }
 
-/* ---- what nobody takes, and data ------------------------------------------------------------------------------------------------ */
+/* ---- what nobody takes, and data ------------------------------------------------------------- */
 
 static int drop_end(struct hd_link *link, struct hd_stream *s)
 {
@@ -76,7 +76,7 @@ int hd_stream_data(struct hd_link *link, struct hd_stream *s, struct hd_transfer
 	return 0;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 struct hd_stream *hd_stream_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What comes over a link in pieces: one packet at a time, through the link's sink (transport.h). Who takes the packet says where its bytes go and
- * what is done when all are there, by a table of its own: messages in rdm, packets that are gathered first in dispatch, data of transfers here.
+ * What comes over a link in pieces: one packet at a time, through the link's sink (transport.h).
+ * Who takes the packet says where its bytes go and what is done when all are there, by a table of
+ * its own: messages in rdm, packets that are gathered first in dispatch, data of transfers here.
  * All with the node's lock; nothing blocks.
  */
 #ifndef HD_ENGINE_STREAM_H
@@ -18,8 +19,9 @@ struct hd_stream;
 struct hd_transfer;
 
 /*
- * end: all bytes are there, and the stream is free for the next packet. 0, or negative: the link is down. The others may be NULL. broken: the link went
- * down in the middle. forget: what the bytes go to is about to vanish; the rest of them is thrown away.
+ * end: all bytes are there, and the stream is free for the next packet. 0, or negative: the link is
+ * down. The others may be NULL. broken: the link went down in the middle. forget: what the bytes go
+ * to is about to vanish; the rest of them is thrown away.
  */
 struct hd_stream_kind {
 	int (*end)(struct hd_link *link, struct hd_stream *s);
@@ -29,7 +31,8 @@ struct hd_stream_kind {
 
 struct hd_stream {
 	const struct hd_stream_kind *kind; /* NULL: nothing is coming in */
-	struct hd_ep *ep;	     /* whom it is for, hd_stream_for; NULL: nobody, or it is not known yet */
+	/* whom it is for, hd_stream_for; NULL: nobody, or it is not known yet */
+	struct hd_ep *ep;
 	LIST_ENTRY(hd_stream) of_ep; /* hd_ep.streams */
 	struct hd_link *link;	     /* over which it comes */
 	const void *to;		     /* the transfer or message that the bytes go to, or NULL */
@@ -39,7 +42,8 @@ struct hd_stream {
 	union {
 		struct hd_transfer *transfer;
 		struct hd_msg *msg;
-		struct { /* a posted receive, taken out of its queue, or (recv NULL) a part of taken.whole */
+		/* a posted receive, taken out of its queue, or (recv NULL) a part of taken.whole */
+		struct {
 			struct hd_recv *recv;
 			struct hd_taken taken;
 			struct hd_received received;
@@ -65,13 +69,18 @@ static inline void hd_stream_set_units(struct hd_stream *s, uint32_t units)
 	s->units = units;
 }
 
-/* hd_stream_begin: a packet of len bytes comes in, which nobody has taken yet. NULL without memory. */
+/*
+ * hd_stream_begin: a packet of len bytes comes in, which nobody has taken yet. NULL without memory.
+ */
 struct hd_stream *hd_stream_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len);
 
 /* hd_stream_for: it is for this endpoint, until it has ended or is forgotten. */
 void hd_stream_for(struct hd_stream *s, struct hd_ep *ep);
 
-/* hd_stream_drop: nobody takes it: its bytes are thrown away, its sender is answered at the end. hd_stream_data: DATA, for a transfer. */
+/*
+ * hd_stream_drop: nobody takes it: its bytes are thrown away, its sender is answered at the end.
+ * hd_stream_data: DATA, for a transfer.
+ */
 int hd_stream_drop(struct hd_link *link, struct hd_stream *s);
 int hd_stream_data(struct hd_link *link, struct hd_stream *s, struct hd_transfer *t);
 
@@ -81,11 +90,17 @@ int hd_stream_end(struct hd_link *link);
 /* hd_stream_broken: the link went down. Frees the stream. */
 void hd_stream_broken(struct hd_link *link, enum hd_status status);
 
-/* hd_stream_forget: if what comes over the link goes to this transfer or message, the rest is thrown away. hd_streams_forget: of all that is for the endpoint. */
+/*
+ * hd_stream_forget: if what comes over the link goes to this transfer or message, the rest is
+ * thrown away. hd_streams_forget: of all that is for the endpoint.
+ */
 void hd_stream_forget(struct hd_link *link, const void *to);
 void hd_streams_forget(struct hd_ep *ep);
 
-/* hd_sink_iovs: let the next `len` bytes go to the segments from offset on, and what they have no room for be thrown away. */
+/*
+ * hd_sink_iovs: let the next `len` bytes go to the segments from offset on, and what they have no
+ * room for be thrown away.
+ */
 void hd_sink_iovs(struct hd_sink *sink, const struct iovec *iov, int count, uint64_t offset, uint64_t len);
 
 #endif

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- the object ---------------------------------------------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------------------------------ */
 
 int hd_transfer_init(struct hd_transfer *t, struct hd_ep *ep, const struct hd_transfer_owner *owner)
 {
@@ -56,7 +56,7 @@ bool hd_transfer_uses(const struct hd_transfer *t, const struct hd_mr *mr)
 	return false;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* Undo what it has at its peer and its link. */
 static void transfer_leave(struct hd_transfer *t)
@@ -73,8 +73,8 @@ static void transfer_leave(struct hd_transfer *t)
 }
 
 /*
- * No more of it moves. Its memory is its owner's again, so the link keeps a copy of the frame that it is in the middle
- * of. False: it is not yet, as hd_intake_stop says.
+ * No more of it moves. Its memory is its owner's again, so the link keeps a copy of the frame that
+ * it is in the middle of. False: it is not yet, as hd_intake_stop says.
  */
 static bool transfer_stop(struct hd_transfer *t, bool wait)
 {
@@ -88,7 +88,10 @@ static bool transfer_stop(struct hd_transfer *t, bool wait)
 	return true;
 }
 
-/* The peer waits for frames, or for the answer to what it has announced, or sends what a READ of ours asks for. */
+/*
+ * The peer waits for frames, or for the answer to what it has announced, or sends what
+ * a READ of ours asks for.
+ */
 static void tell_given_up(struct hd_transfer *t, enum hd_status why)
 {
 	bool ours = t->reads || (!hd_transfer_comes_in(t) && !t->unanswered);
@@ -210,7 +213,7 @@ static void transfer_lost(struct hd_pending *pending, enum hd_status status)
 
 const struct hd_pending_ops hd_transfer_pending = { .lost = transfer_lost };
 
-/* ---- answers ------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void answered(struct hd_transfer *t)
 {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Consumer notification objects: dat_cno_create and the others. One is a channel, in which EVDs wait that have something to read. */
+/*
+ * Consumer notification objects: dat_cno_create and the others. One is a channel, in which EVDs
+ * wait that have something to read.
+ */
 #include "base/clock.h"
 #include "front/dat/dat_front.h"
 
 #include <errno.h>
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* The channel comes first, and goes last: for that the lock may not be held. */
 static DAT_RETURN cno_make(struct hu_ia *ia, DAT_PROXY_TYPE proxy, struct hu_cno **out)
@@ -36,8 +39,8 @@ static DAT_RETURN cno_make(struct hu_ia *ia, DAT_PROXY_TYPE proxy, struct hu_cno
 }
 
 /*
- * The EVD that has waited longest, which is watched for what comes next, or NULL, for who is to wait no longer. False: there is neither.
- * With the lock.
+ * The EVD that has waited longest, which is watched for what comes next, or NULL, for who is to
+ * wait no longer. False: there is neither. With the lock.
  */
 static bool cno_take(struct hu_cno *cno, struct hu_evd **out)
 {
@@ -163,7 +166,8 @@ void hu_cnos_silence(struct hu_ia *ia)
 			continue;
 		hd_notifier_close(cno->herald);
 		cno->herald = NULL;
-		cno->agent.proxy_agent_func(cno->agent.instance_data, DAT_HANDLE_NULL); /* the last time */
+		/* the last time */
+		cno->agent.proxy_agent_func(cno->agent.instance_data, DAT_HANDLE_NULL);
 	}
 }
 
@@ -180,7 +184,10 @@ void hu_cnos_drop(struct hu_ia *ia)
 	}
 }
 
-/* The lock may not be held when its herald and its channel go; nobody may use it any more, as nothing has it for its own. */
+/*
+ * The lock may not be held when its herald and its channel go; nobody may use it any more, as
+ * nothing has it for its own.
+ */
 DAT_RETURN hu_cno_free(DAT_CNO_HANDLE handle)
 {
 	struct hu_cno *cno = handle;
@@ -232,9 +239,12 @@ DAT_RETURN hu_cno_query(DAT_CNO_HANDLE handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_
 	return DAT_SUCCESS;
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* With the lock. Those who are sent away are counted; what was meant for one who has left before is nobody's. */
+/*
+ * With the lock. Those who are sent away are counted; what was meant for one who has
+ * left before is nobody's.
+ */
 static void cno_leave(struct hu_cno *cno)
 {
 	if (!--cno->waiters && !cno->herald)

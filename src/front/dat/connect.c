@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Connections, dat_ep_connect and the others. The endpoint's `line` (line.c) asks and answers with the pairs' numbers, and each end pairs with
- * the other's number when it has it.
+ * Connections, dat_ep_connect and the others. The endpoint's `line` (line.c) asks and answers with
+ * the pairs' numbers, and each end pairs with the other's number when it has it.
  *
  *	caller                                        called
  *	dat_ep_connect   ── CONNECT {number} ──────►  CONNECTION_REQUEST, dat_cr_accept: paired
  *	HU_ANSWERED      ◄───── ACCEPT {number} ────
  *	paired: ESTABLISHED ── READY ──────────────►  ESTABLISHED
  *
- * What the engine tells comes out of its middle (hu_ep_happened), and is carried out as deferred work of the endpoint.
+ * What the engine tells comes out of its middle (hu_ep_happened), and is carried out as
+ * deferred work of the endpoint.
  */
 #include "front/dat/connect.h"
 #include "front/dat/ud.h"
@@ -22,7 +23,7 @@
 
 #define MOVES 16 /* of a request, from service to service */
 
-/* ---- what has happened ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- what has happened ----------------------------------------------------------------------- */
 
 static void establish(struct hu_ep *ep)
 {
@@ -91,7 +92,8 @@ void hu_ep_work(struct hd_deferred *deferred)
 		connect_answered(ep);
 	if (todo & HU_REFUSED && is_pending(ep))
 		hu_ep_part(ep, ep->why);
-	if (todo & HU_DOWN && connect_is_connected(ep)) /* what failed in the same turn did so for that */
+	/* what failed in the same turn did so for that */
+	if (todo & HU_DOWN && connect_is_connected(ep))
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	if (todo & HU_BROKEN && connect_is_connected(ep))
 		hu_ep_part(ep, DAT_CONNECTION_EVENT_BROKEN);
@@ -167,7 +169,8 @@ void hu_ep_happened(struct hu_ep *ep, const struct hd_event *event)
 		ep->todo |= HU_ANSWERED;
 		break;
 	case HD_EV_UP:
-		if (!event->err) { /* told at once, before other connections end that came about later */
+		if (!event->err) {
+			/* told at once, before other connections end that came about later */
 			up(ep);
 			return;
 		}
@@ -191,7 +194,7 @@ void hu_ep_happened(struct hu_ep *ep, const struct hd_event *event)
 	hd_deferred_post(ep->o.ia->node, &ep->deferred);
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static DAT_RETURN check_address(const struct sockaddr *to)
 {
@@ -317,9 +320,12 @@ DAT_RETURN hu_ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR to, DAT_TIM
 	return connect_ep(ep, &call, 4);
 }
 
-/* ---- parting -------------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- parting --------------------------------------------------------------------------------- */
 
-/* With the lock. Gracefully: not before what is posted has been done, which the engine tells of: hd_ep_drain. */
+/*
+ * With the lock. Gracefully: not before what is posted has been done, which the
+ * engine tells of: hd_ep_drain.
+ */
 static DAT_RETURN dat_connect_part(struct hu_ep *ep, DAT_CLOSE_FLAGS flags)
 {
 	switch (ep->state) {
@@ -334,7 +340,8 @@ static DAT_RETURN dat_connect_part(struct hu_ep *ep, DAT_CLOSE_FLAGS flags)
 		if (flags == DAT_CLOSE_GRACEFUL_FLAG)
 			return DAT_SUCCESS;
 		break;
-	case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING: /* the same for both flags: it does not come about */
+	case DAT_EP_STATE_ACTIVE_CONNECTION_PENDING:
+		/* the same for both flags: it does not come about */
 	case DAT_EP_STATE_COMPLETION_PENDING:
 		hu_line_close(ep);
 		break;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Counters of IAs, endpoints and event dispatchers: dat_ib_query_counters, dat_ib_print_counters and the others of dat_ib_extensions.h. */
+/*
+ * Counters of IAs, endpoints and event dispatchers: dat_ib_query_counters, dat_ib_print_counters
+ * and the others of dat_ib_extensions.h.
+ */
 #include "front/dat/dat_front.h"
 
 #include <inttypes.h>

@@ -41,7 +41,10 @@ static DAT_EP_STATE cr_pending(const struct hu_cr *cr)
 				 : DAT_EP_STATE_PASSIVE_CONNECTION_PENDING;
 }
 
-/* The request goes unaccepted: its endpoint is as before, or if it was made for it, no more. With the lock. */
+/*
+ * The request goes unaccepted: its endpoint is as before, or if it was made for
+ * it, no more. With the lock.
+ */
 static void cr_give_back(struct hu_cr *cr)
 {
 	struct hu_ep *ep = cr->ep;
@@ -53,7 +56,7 @@ static void cr_give_back(struct hu_cr *cr)
 		ep->state = ep->ep ? DAT_EP_STATE_UNCONNECTED : DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
 }
 
-/* ---- accepting ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- accepting ------------------------------------------------------------------------------- */
 
 /* The endpoint is ready for what the other end sends as soon as it knows. With the lock. */
 static DAT_RETURN cr_prepare(struct hu_cr *cr, struct hu_ep *ep)
@@ -76,7 +79,10 @@ static DAT_RETURN cr_prepare(struct hu_cr *cr, struct hu_ep *ep)
 	return DAT_SUCCESS;
 }
 
-/* It was not to be: the caller has gone meanwhile, which is an event, or there is no memory. With the lock. */
+/*
+ * It was not to be: the caller has gone meanwhile, which is an event, or there is
+ * no memory. With the lock.
+ */
 static DAT_RETURN undo(const struct hu_cr *cr, struct hu_ep *ep, int rc)
 {
 	if (rc == -ECONNABORTED) {

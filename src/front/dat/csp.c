@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Common service points: dat_csp_create and the others of uDAPL 2.0. One is called by a socket address, dat_ep_common_connect; its port is its
- * connection qualifier, so nobody else on the host has that.
+ * Common service points: dat_csp_create and the others of uDAPL 2.0. One is called by a
+ * socket address, dat_ep_common_connect; its port is its connection qualifier, so nobody
+ * else on the host has that.
  */
 #include "front/dat/connect.h"
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* How transfers end that end so with no other provider of ours at the other end: another one's receiver may be found not ready. */
+/*
+ * How transfers end that end so with no other provider of ours at the other end: another one's
+ * receiver may be found not ready.
+ */
 #include "front/dat/connect.h"
 
 #include "base/clock.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Endpoints: dat_ep_create and the others. One that has all it needs is a pair of the engine's (HD_EP_PAIRED); its states are here. */
+/*
+ * Endpoints: dat_ep_create and the others. One that has all it needs is a pair of the engine's
+ * (HD_EP_PAIRED); its states are here.
+ */
 #include "front/dat/ep.h"
 #include "front/dat/ud.h"
 
@@ -8,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the engine's endpoint -------------------------------------------------------------------------------------------------------------- */
+/* ---- the engine's endpoint ------------------------------------------------------------------- */
 
 /* Who is not interested in completions needs no dispatchers for them. */
 bool hu_ep_is_configured(const struct hu_ep *ep)
@@ -39,12 +42,18 @@ static int enter_table(struct hu_ep *ep)
 	return 0;
 }
 
-/* The engine tells of the pair itself: it has failed. What comes of the connection goes another way, hu_ep_happened. */
+/*
+ * The engine tells of the pair itself: it has failed. What comes of the connection goes
+ * another way, hu_ep_happened.
+ */
 static void ep_told(void *owner, uint32_t code, int err)
 {
 	struct hu_ep *ep = owner;
 
-	/* the other end did what it may not; or it takes no buffer of its shared queue any more, which comes of that too */
+	/*
+	 * the other end did what it may not; or it takes no buffer of its shared queue any
+	 * more, which comes of that too
+	 */
 	if (code == HD_EV_RQ_LAST || (code == HD_EV_EP_FAILED && !ep->srq)) {
 		hu_notify_async(ep->o.ia, DAT_ASYNC_ERROR_EP_BROKEN, ep, DAT_EP_TRANSFER_TO_ERROR);
 		return;
@@ -103,9 +112,12 @@ void hu_ep_unconfigure(struct hu_ep *ep)
 	ep->ep = NULL;
 }
 
-/* ---- what an endpoint holds --------------------------------------------------------------------------------------------------------------- */
+/* ---- what an endpoint holds ------------------------------------------------------------------ */
 
-/* Completions of some endpoints tell only if that is asked for: dat_evd_wait(3) has no threshold for their dispatchers. */
+/*
+ * Completions of some endpoints tell only if that is asked for: dat_evd_wait(3) has no
+ * threshold for their dispatchers.
+ */
 static void dat_ep_control(struct hu_ep *ep, int by)
 {
 	unsigned recv = (unsigned)ep->attr.recv_completion_flags;
@@ -177,7 +189,7 @@ DAT_RETURN hu_ep_check_handles(const struct hu_ia *ia, const DAT_EP_PARAM *p)
 	return DAT_SUCCESS;
 }
 
-/* ---- creating ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 /* With the lock. */
 static DAT_RETURN dat_ep_make(struct hu_ia *ia, const DAT_EP_PARAM *p, struct hu_ep **out)
@@ -282,7 +294,7 @@ DAT_RETURN hu_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HAN
 	return ep_create(ia, &p, attr, 7, out);
 }
 
-/* ---- freeing and going back ------------------------------------------------------------------------------------------------------------------ */
+/* ---- freeing and going back ------------------------------------------------------------------ */
 
 void hu_ep_drop(struct hu_ep *ep)
 {
@@ -296,7 +308,10 @@ void hu_ep_drop(struct hu_ep *ep)
 	hu_free(&ep->o);
 }
 
-/* A connection of its own making ends with it; a service point that has it for its requests must go first. */
+/*
+ * A connection of its own making ends with it; a service point that has it for
+ * its requests must go first.
+ */
 DAT_RETURN hu_ep_free(DAT_EP_HANDLE handle)
 {
 	struct hu_ep *ep = handle;

@@ -26,8 +26,9 @@ DAT_EP_ATTR hu_ep_attr_default(void)
 }
 
 /*
- * What is asked for is the least that an endpoint must take, and messages are as long here as they may be anywhere. Programs leave at 0 what
- * they have no wish for; where that would forbid an operation, it is the default.
+ * What is asked for is the least that an endpoint must take, and messages are as long here as they
+ * may be anywhere. Programs leave at 0 what they have no wish for; where that would forbid an
+ * operation, it is the default.
  */
 void hu_ep_attr_fill(DAT_EP_ATTR *a)
 {

@@ -50,7 +50,10 @@ static const DAT_EP_STATE *states_of(const struct hu_ep *ep)
 	return NULL;
 }
 
-/* Until it is connected, or about to be; its zone only while nobody else has an eye on it, or it may lack one. */
+/*
+ * Until it is connected, or about to be; its zone only while nobody else has an eye
+ * on it, or it may lack one.
+ */
 static bool may_modify(const struct hu_ep *ep, DAT_EP_PARAM_MASK mask)
 {
 	const DAT_EP_STATE *states = states_of(ep);
@@ -68,7 +71,10 @@ static bool is_for_another(const struct hu_ep *ep, const DAT_EP_PARAM *p)
 	       ep->attr.max_request_dtos != p->ep_attr.max_request_dtos;
 }
 
-/* What has been posted, and who knows the endpoint by its number, would be lost with it; receives keep the flags that they met. */
+/*
+ * What has been posted, and who knows the endpoint by its number, would be lost with it; receives
+ * keep the flags that they met.
+ */
 static bool may_become(const struct hu_ep *ep, const DAT_EP_PARAM *p, bool another)
 {
 	bool receives = ep->ep && !ep->srq && hd_ep_posted(ep->ep);
@@ -78,7 +84,10 @@ static bool may_become(const struct hu_ep *ep, const DAT_EP_PARAM *p, bool anoth
 	return !another || !(receives || hu_ud_is_known(ep) || (ep->ep && !hd_ep_tx_idle(ep->ep)));
 }
 
-/* Where that takes another endpoint of the engine's, it is as it was if there is none. With the lock. */
+/*
+ * Where that takes another endpoint of the engine's, it is as it was if
+ * there is none. With the lock.
+ */
 static DAT_RETURN become(struct hu_ep *ep, const DAT_EP_PARAM *p)
 {
 	bool another = is_for_another(ep, p);
@@ -136,7 +145,10 @@ static DAT_RETURN ep_modify_modify(struct hu_ep *ep, DAT_EP_PARAM_MASK mask, con
 	return memcmp(&p, &is, sizeof(p)) ? become(ep, &p) : DAT_SUCCESS;
 }
 
-/* What an endpoint is cannot be set: the state, the addresses, the IA; nor its shared queue, which it has for its life. */
+/*
+ * What an endpoint is cannot be set: the state, the addresses, the IA; nor its shared queue,
+ * which it has for its life.
+ */
 #define MODIFIABLE \
 	(DAT_EP_FIELD_EP_ATTR_ALL | DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE | \
 	 DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE)

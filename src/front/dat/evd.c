@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Event dispatchers: dat_evd_create and the others. Completions and notices are in the order in which they happened. */
+/*
+ * Event dispatchers: dat_evd_create and the others. Completions and notices are in the
+ * order in which they happened.
+ */
 #include "base/lock.h"
 #include "front/dat/dat_front.h"
 
@@ -11,9 +14,12 @@
 	((unsigned)DAT_EVD_DEFAULT_FLAG | (unsigned)DAT_EVD_SOFTWARE_FLAG | \
 	 (unsigned)DAT_IB_EVD_EXTENSION_FLAG)
 
-/* ---- life -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
-/* Who is told of a receive is said by the endpoint, or if that asks for it, by the sender; of a request, by whoever posted it. */
+/*
+ * Who is told of a receive is said by the endpoint, or if that asks for it, by the sender; of a
+ * request, by whoever posted it.
+ */
 static bool evd_tells(void *arg, const struct hd_cqe *e)
 {
 	const struct hu_evd *evd = arg;
@@ -189,9 +195,12 @@ DAT_RETURN hu_evd_free(DAT_EVD_HANDLE handle)
 	return rc;
 }
 
-/* ---- what it is, and is to be ------------------------------------------------------------------------------------------------------------ */
+/* ---- what it is, and is to be ---------------------------------------------------------------- */
 
-/* How who waits there is woken: by all that comes, by what others or the program wish, or by how much there is. */
+/*
+ * How who waits there is woken: by all that comes, by what others or the program wish,
+ * or by how much there is.
+ */
 static DAT_EVD_STATE configuration(const struct hu_evd *evd)
 {
 	return evd->controlled	 ? DAT_EVD_STATE_CONFIG_SOLICITED
@@ -324,7 +333,7 @@ DAT_RETURN hu_evd_clear_unwaitable(DAT_EVD_HANDLE handle)
 	return set_unwaitable(handle, false);
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static bool is_of_connection(DAT_EVENT_NUMBER number)
 {

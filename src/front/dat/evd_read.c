@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What programs do with the events of a dispatcher: dat_evd_dequeue, dat_evd_post_se, dat_evd_wait. */
+/*
+ * What programs do with the events of a dispatcher: dat_evd_dequeue, dat_evd_post_se, dat_evd_wait.
+ */
 #include "front/dat/dat_front.h"
 
 #include <errno.h>
 
-/* There is nothing: of completions that is no error, as OFA's providers have it; programs compare with the bare type. */
+/*
+ * There is nothing: of completions that is no error, as OFA's providers have it; programs
+ * compare with the bare type.
+ */
 static DAT_RETURN evd_read_nothing(const struct hu_evd *evd, DAT_RETURN_TYPE type)
 {
 	return evd->flags & (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG) ? (DAT_RETURN)type
@@ -71,7 +76,7 @@ DAT_RETURN hu_evd_post_se(DAT_EVD_HANDLE handle, const DAT_EVENT *event)
 	return rc;
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static DAT_RETURN begin_wait(struct hu_evd *evd, DAT_COUNT threshold)
 {
@@ -115,7 +120,8 @@ static DAT_RETURN end_wait(struct hu_evd *evd, int why, DAT_EVENT *event, DAT_CO
 	else if (why)
 		rc = HU_DEAD;
 	else if (!evd_read_take(evd, event))
-		rc = evd_read_nothing(evd, DAT_TIMEOUT_EXPIRED); /* it was of an endpoint that is gone */
+		/* it was of an endpoint that is gone */
+		rc = evd_read_nothing(evd, DAT_TIMEOUT_EXPIRED);
 	*more = (DAT_COUNT)hd_cq_count(evd->cq);
 	hu_leave(evd->o.ia);
 	return rc;
@@ -131,7 +137,10 @@ static bool is_sent_away(const struct hu_evd *evd)
 	return away;
 }
 
-/* A signal may have been for a waiter who had just left: that is none for us, and so rare that the time may begin anew. */
+/*
+ * A signal may have been for a waiter who had just left: that is none for us, and so rare that
+ * the time may begin anew.
+ */
 static int evd_read_await(struct hu_evd *evd, DAT_COUNT threshold, int ms)
 {
 	int why;
@@ -142,7 +151,10 @@ static int evd_read_await(struct hu_evd *evd, DAT_COUNT threshold, int ms)
 	return why;
 }
 
-/* The thread ends where it waits: it is none of those who wait any more, and nobody is told of what comes. */
+/*
+ * The thread ends where it waits: it is none of those who wait any more, and
+ * nobody is told of what comes.
+ */
 static void evd_read_cancelled(void *arg)
 {
 	struct hu_evd *evd = arg;

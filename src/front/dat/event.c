@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What completions of the engine's mean in uDAPL: DAT_EVENT of dat2/dat.h, and dat_ib_extensions.h where the base has no words. */
+/*
+ * What completions of the engine's mean in uDAPL: DAT_EVENT of dat2/dat.h, and dat_ib_extensions.h
+ * where the base has no words.
+ */
 #include "front/dat/dat_front.h"
 
 #include <dat2/dat_ib_extensions.h>
 #include <errno.h>
 #include <stdlib.h>
 
-/* ---- status ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 static DAT_DTO_COMPLETION_STATUS received_status(enum hd_status err)
 {
@@ -49,7 +52,7 @@ static DAT_DTO_COMPLETION_STATUS sent_status(enum hd_status err)
 	}
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static DAT_IB_EXTENSION_EVENT_DATA *extend(DAT_EVENT *out, DAT_IB_EXT_TYPE type)
 {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The InfiniBand extensions, dat_ib_extensions.h: dat_extension_op(3) calls one function with the operation and its arguments. */
+/*
+ * The InfiniBand extensions, dat_ib_extensions.h: dat_extension_op(3) calls one function with the
+ * operation and its arguments.
+ */
 #include "front/dat/post.h"
 #include "front/dat/ud.h"
 
 #include <dat2/dat_ib_extensions.h>
 #include <stdarg.h>
 
-/* ---- immediate data ------------------------------------------------------------------------------------------------------------------ */
+/* ---- immediate data -------------------------------------------------------------------------- */
 
 static DAT_RETURN write_immed(DAT_EP_HANDLE ep, va_list args)
 {
@@ -24,7 +27,7 @@ static DAT_RETURN write_immed(DAT_EP_HANDLE ep, va_list args)
 	return hu_request(ep, &r);
 }
 
-/* ---- atomic operations ------------------------------------------------------------------------------------------------------------------- */
+/* ---- atomic operations ----------------------------------------------------------------------- */
 
 static const struct hu_request_kind swap = { DAT_IB_DTO_CMP_SWAP, 7, DCNT_EP_POST_CMP_SWAP };
 static const struct hu_request_kind add = { DAT_IB_DTO_FETCH_ADD, 7, DCNT_EP_POST_FETCH_ADD };
@@ -94,7 +97,7 @@ static DAT_RETURN ext_atomic(DAT_EP_HANDLE handle, const struct hu_request_kind 
 	return rc;
 }
 
-/* ---- datagrams ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- datagrams ------------------------------------------------------------------------------- */
 
 static DAT_RETURN ext_send_datagram(DAT_EP_HANDLE ep, va_list args)
 {
@@ -110,7 +113,7 @@ static DAT_RETURN ext_send_datagram(DAT_EP_HANDLE ep, va_list args)
 	return hu_ud_send(ep, &r, to);
 }
 
-/* ---- looking at an adapter that is not open ------------------------------------------------------------------------------------------------ */
+/* ---- looking at an adapter that is not open -------------------------------------------------- */
 
 const DAT_PROVIDER *hu_found_by_name;
 
@@ -153,7 +156,7 @@ static DAT_RETURN print_counters(DAT_HANDLE handle, va_list args)
 	return hu_counters_print(handle, which, va_arg(args, int));
 }
 
-/* ---- the call ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 DAT_RETURN hu_handle_extendedop(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list args)
 {

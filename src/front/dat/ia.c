@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- opening ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* Programs read an address of the IPv4 family, where the host has one. */
 static void find_address(struct hu_ia *ia)
@@ -113,9 +113,10 @@ DAT_RETURN hu_ia_open_by(const DAT_PROVIDER *provider, bool thread_safe, const c
 	return DAT_SUCCESS;
 }
 
-/* ---- closing ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
-#define HU_TYPE_PLACE ((DAT_HANDLE_TYPE)(DAT_HANDLE_TYPE_EXTENSION_BASE + 18)) /* no object: drop_all */
+/* no object: drop_all */
+#define HU_TYPE_PLACE ((DAT_HANDLE_TYPE)(DAT_HANDLE_TYPE_EXTENSION_BASE + 18))
 
 static void ia_drop(struct hu_object *o)
 {
@@ -159,7 +160,10 @@ static void drop_all(struct hu_ia *ia)
 						 DAT_HANDLE_TYPE_PZ,  DAT_HANDLE_TYPE_EVD };
 	struct hu_object at = { .type = HU_TYPE_PLACE }, *o;
 
-	/* the lock may be away meanwhile, so the place in the list is kept by something that nobody frees */
+	/*
+	 * the lock may be away meanwhile, so the place in the list is kept by
+	 * something that nobody frees
+	 */
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
 		LIST_INSERT_HEAD(&ia->objects, &at, entry);
 		while ((o = LIST_NEXT(&at, entry))) {
@@ -198,7 +202,9 @@ static void wake_waiters(struct hu_ia *ia)
 	}
 }
 
-/* Their dispatchers stay until they have left. In a forked child there are none. Without the lock. */
+/*
+ * Their dispatchers stay until they have left. In a forked child there are none. Without the lock.
+ */
 static void see_off_waiters(struct hu_ia *ia)
 {
 	if (hd_node_dead(ia->node))

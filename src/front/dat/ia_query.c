@@ -13,7 +13,10 @@
 #define TEXT_OF(text) #text
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Which extensions there are, and what providers over verbs say beside, which programs go by. They look in either place. */
+/*
+ * Which extensions there are, and what providers over verbs say beside, which programs go by.
+ * They look in either place.
+ */
 static DAT_NAMED_ATTR extensions[] = {
 	{ "DAT_IB_PROVIDER_NAME", "heddle" },
 	{ "DAT_IB_DEVICE_NAME", "heddle" },
@@ -80,7 +83,8 @@ static void fill_provider(const struct hu_ia *ia, DAT_PROVIDER_ATTR *a)
 		.dapl_version_minor = DAT_VERSION_MINOR,
 		.lmr_mem_types_supported =
 			(DAT_MEM_TYPE)(DAT_MEM_TYPE_VIRTUAL | DAT_MEM_TYPE_LMR | DAT_MEM_TYPE_SHARED_VIRTUAL),
-		.iov_ownership_on_return = DAT_IOV_CONSUMER, /* it is read before the call returns */
+		/* it is read before the call returns */
+		.iov_ownership_on_return = DAT_IOV_CONSUMER,
 		.dat_qos_supported = DAT_QOS_BEST_EFFORT,
 		.completion_flags_supported = (DAT_COMPLETION_FLAGS)0x1f,
 		.is_thread_safe = ia->thread_safe ? DAT_TRUE : DAT_FALSE,
@@ -90,7 +94,10 @@ static void fill_provider(const struct hu_ia *ia, DAT_PROVIDER_ATTR *a)
 		.pz_support = DAT_PZ_UNIQUE,
 		.optimal_buffer_alignment = DAT_OPTIMAL_ALIGNMENT,
 		.srq_supported = DAT_TRUE,
-		/* providers have put these bits four apart, and side by side: low, soft high, hard high; both counts; both again */
+		/*
+		 * providers have put these bits four apart, and side by side: low, soft high, hard
+		 * high; both counts; both again
+		 */
 		.srq_watermarks_supported = 0x111 | 7,
 		.srq_ep_pz_difference_supported = DAT_FALSE,
 		.srq_info_supported = 0x11 | 3,

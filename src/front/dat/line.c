@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What carries an endpoint's connection: a second endpoint of the engine's (HD_EP_MSG), which asks and answers, with the pairs' numbers in
- * front of the private data; what is said through it, and how it ends.
+ * What carries an endpoint's connection: a second endpoint of the engine's (HD_EP_MSG), which
+ * asks and answers, with the pairs' numbers in front of the private data; what is said
+ * through it, and how it ends.
  */
 #include "front/dat/connect.h"
 
@@ -10,9 +11,10 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#define PATIENCE_MS 30000 /* how long the other end's program may be stopped in the middle of a connection */
+/* how long the other end's program may be stopped in the middle of a connection */
+#define PATIENCE_MS 30000
 
-/* ---- heads ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- heads ----------------------------------------------------------------------------------- */
 
 size_t hu_head_put(const struct hu_ep *ep, const void *priv, DAT_COUNT len, void *to)
 {
@@ -34,14 +36,15 @@ bool hu_head_get(const void *from, size_t len, struct hu_head *head)
 	return head->private_size <= HU_MAX_PRIVATE && head->private_size <= len - sizeof(*head);
 }
 
-/* ---- pairing --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- pairing --------------------------------------------------------------------------------- */
 
 int hu_pair(struct hu_ep *ep, const struct sockaddr_storage *host, uint32_t number)
 {
 	struct sockaddr_storage name = *host;
 	const struct hd_qp_attr attr = { .to = (struct sockaddr *)&name,
 					 .rnr_timer_us = 10000,
-					 .rnr_retry = 7, /* uDAPL knows no receiver that is not ready */
+					 /* uDAPL knows no receiver that is not ready */
+					 .rnr_retry = 7,
 					 .timeout_ms = PATIENCE_MS };
 
 	hd_name_set_number((struct sockaddr *)&name, number);
@@ -65,7 +68,7 @@ void hu_line_close(struct hu_ep *ep)
 	ep->todo = 0;
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 void hu_address_copy(struct sockaddr_storage *to, const struct sockaddr *from)
 {
@@ -95,7 +98,7 @@ DAT_RETURN hu_dial_error(int rc)
 	return rc == -EINVAL ? hu_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED) : hu_errno(rc);
 }
 
-/* ---- telling the program ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- telling the program --------------------------------------------------------------------- */
 
 void hu_line_tell(struct hu_ep *ep, DAT_EVENT_NUMBER number)
 {
@@ -125,7 +128,10 @@ void hu_ep_part(struct hu_ep *ep, DAT_EVENT_NUMBER why)
 		return;
 	ep->why = why;
 	ep->state = DAT_EP_STATE_DISCONNECTED;
-	/* the other end hears why before what it has sent comes back to it; its being first is no error */
+	/*
+	 * the other end hears why before what it has sent comes back to it;
+	 * its being first is no error
+	 */
 	if (ep->line && !hd_ep_disconnect(ep->line, &said))
 		hu_count(ep->o.ia, DCNT_IA_CM_DREQ_TX);
 	if (hd_ep_fall(ep->ep)) { /* what is posted is flushed before the program hears of it */

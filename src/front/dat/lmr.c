@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Local memory regions: dat_lmr_create and the others, and what segments of operations are checked by. */
+/*
+ * Local memory regions: dat_lmr_create and the others, and what segments of
+ * operations are checked by.
+ */
 #include "base/mapping.h"
 #include "front/dat/dat_front.h"
 
@@ -13,7 +16,7 @@
 	 (unsigned)DAT_IB_MEM_PRIV_REMOTE_ATOMIC)
 #define PRIVILEGES ((unsigned)DAT_MEM_PRIV_ALL_FLAG | (unsigned)DAT_IB_MEM_PRIV_REMOTE_ATOMIC)
 
-/* ---- making ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 uint32_t hu_access(unsigned privileges)
 {
@@ -40,7 +43,11 @@ static DAT_RETURN find_memory(DAT_LMR_PARAM *p, struct hu_lmr **twin, void **at)
 		*at = (void *)(uintptr_t)(*twin)->param.registered_address;
 		p->length = (*twin)->param.length;
 		return DAT_SUCCESS;
-	case DAT_MEM_TYPE_SHARED_VIRTUAL: /* as any other: there is no table of a device's to be shared, for which the name is meant */
+	case DAT_MEM_TYPE_SHARED_VIRTUAL:
+		/*
+		 * as any other: there is no table of a device's to be shared,
+		 * for which the name is meant
+		 */
 		if (!p->region_desc.for_shared_memory.shared_memory_id)
 			return hu_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 		*at = p->region_desc.for_shared_memory.virtual_address;
@@ -219,7 +226,7 @@ DAT_RETURN hu_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET *segme
 	return sync_segments(ia, segments, count);
 }
 
-/* ---- segments ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) const struct hu_lmr *lmr_find(struct hu_ia *ia, DAT_LMR_CONTEXT context)
 {

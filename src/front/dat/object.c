@@ -49,7 +49,10 @@ void *hu_begin(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE sub, 
 	return hu_unlikely(*rc) ? NULL : o;
 }
 
-/* libdat2 exports it for providers, without a header: from the program's handle to ours, or from ours to the program's. */
+/*
+ * libdat2 exports it for providers, without a header: from the program's handle to ours, or
+ * from ours to the program's.
+ */
 DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE *out);
 
 DAT_IA_HANDLE hu_ia_handle(struct hu_ia *ia)
@@ -68,11 +71,12 @@ void hu_waiters_add(struct hu_ia *ia, int by)
 	pthread_mutex_unlock(&ia->mutex);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /*
- * libdat2 reads the first word of any handle, and we the next, before anybody knows whether it has been freed: so the memory of objects stays
- * what it is. Of objects of all IAs that have been freed, by type.
+ * libdat2 reads the first word of any handle, and we the next, before anybody knows whether
+ * it has been freed: so the memory of objects stays what it is. Of objects of all IAs that
+ * have been freed, by type.
  */
 #define KINDS (DAT_HANDLE_TYPE_EXTENSION_BASE + 32)
 
@@ -142,7 +146,7 @@ void hu_free(struct hu_object *o)
 	hu_release(o);
 }
 
-/* ---- any handle --------------------------------------------------------------------------------------------------------------- */
+/* ---- any handle ------------------------------------------------------------------------------ */
 
 static bool object_is_any(DAT_HANDLE handle)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * dat_ep_disconnect(3) and dat_ia_close(3) while the process at the other end is stopped, by SIGSTOP, when it is about to write to memory here: a part of a message
- * of its, or an RDMA write. The first does not wait for it, and its event does; the second does: what it gives back is the program's.
+ * dat_ep_disconnect(3) and dat_ia_close(3) while the process at the other end is stopped, by
+ * SIGSTOP, when it is about to write to memory here: a part of a message of its, or an RDMA write.
+ * The first does not wait for it, and its event does; the second does: what it gives back is the
+ * program's.
  */
 #include "front/dat/connect.h"
 
@@ -47,7 +49,7 @@ struct party {
 static struct shared *shared;
 static pid_t they_are;
 
-/* ---- both -------------------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 static void must(DAT_RETURN rc)
 {
@@ -89,7 +91,7 @@ static DAT_EVENT event(DAT_EVD_HANDLE evd)
 	return e;
 }
 
-/* ---- they -------------------------------------------------------------------------------------------------------------------- */
+/* ---- they ------------------------------------------------------------------------------------ */
 
 static void they_post(struct party *p)
 {
@@ -124,7 +126,7 @@ static void they(void)
 	_exit(0);
 }
 
-/* ---- we ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- we -------------------------------------------------------------------------------------- */
 
 static void post(struct party *p)
 {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Data transfer operations of endpoints: dat_ep_post_send and the others. Nothing is allocated here, and nothing blocks. */
+/*
+ * Data transfer operations of endpoints: dat_ep_post_send and the others. Nothing is allocated
+ * here, and nothing blocks.
+ */
 #include "front/dat/post.h"
 
 #include <dat2/dat_ib_extensions.h>
 #include <errno.h>
 
-/* ---- requests ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 DAT_RETURN hu_request_check_flags(const struct hu_ep *ep, const struct hu_request *r)
 {
@@ -87,8 +90,9 @@ static void shorten(struct hu_iov *v, uint64_t len)
 }
 
 /*
- * Reads and writes: what is to be moved must fit where it is to go. This, and what is around it, is one function in each call that posts:
- * what the engine asks of the kernel makes each return from there an expensive one.
+ * Reads and writes: what is to be moved must fit where it is to go. This, and what is around it,
+ * is one function in each call that posts: what the engine asks of the kernel makes each return
+ * from there an expensive one.
  */
 static inline __attribute__((always_inline)) DAT_RETURN reach(struct hu_ep *ep, const struct hu_request *r)
 {
@@ -115,19 +119,19 @@ static inline __attribute__((always_inline)) DAT_RETURN reach(struct hu_ep *ep, 
 		return hu_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
 	*hd_ep_regions(ep->ep) = v.count ? v.regions : NULL;
 	seg = (struct hd_rma_seg){ r->remote->virtual_address, v.total, r->remote->rmr_context };
-	return hu_posted(
-		ep, r, v.total,
-		hd_rma(ep->ep, *ep->to,
-		       &(struct hd_rma_args){
-			       .op = reads ? HD_RMA_READ : HD_RMA_WRITE,
-			       .iov = v.iov,
-			       .count = v.count,
-			       .seg_count = v.total != 0, /* of nothing, the context does not count */
-			       .segs = &seg,
-			       .imm = r->imm,
-			       .tag = hu_request_tag(r),
-			       .ctx = r->cookie.as_ptr,
-			       .flags = hu_request_flags(r) | (r->kind->with_imm ? HD_SEND_IMM : 0) }));
+	return hu_posted(ep, r, v.total,
+			 hd_rma(ep->ep, *ep->to,
+				&(struct hd_rma_args){ .op = reads ? HD_RMA_READ : HD_RMA_WRITE,
+						       .iov = v.iov,
+						       .count = v.count,
+						       /* of nothing, the context does not count */
+						       .seg_count = v.total != 0,
+						       .segs = &seg,
+						       .imm = r->imm,
+						       .tag = hu_request_tag(r),
+						       .ctx = r->cookie.as_ptr,
+						       .flags = hu_request_flags(r) |
+								(r->kind->with_imm ? HD_SEND_IMM : 0) }));
 }
 
 DAT_RETURN hu_reach(struct hu_ep *ep, const struct hu_request *r)
@@ -183,7 +187,7 @@ DAT_RETURN hu_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIP
 	return request(ep, &(struct hu_request){ &writes, iov, count, cookie, flags, remote });
 }
 
-/* ---- receives ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- receives -------------------------------------------------------------------------------- */
 
 /* quiet: its completion notifies nobody; it comes back as HD_C_CLAIM. */
 DAT_RETURN hu_receive(struct hd_ep *to, const struct hu_iov *v, DAT_DTO_COOKIE cookie, bool quiet)

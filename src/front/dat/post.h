@@ -14,9 +14,10 @@
 
 /* What all requests of one call have in common. */
 struct hu_request_kind {
-	int operation;		 /* DAT_DTOS or DAT_IB_DTOS: what their completions say */
-	int flags_arg;		 /* which argument of the call the flags are */
-	DAT_EP_COUNTERS counter; /* of such requests; what they carry is the next one's, if `counts_data` */
+	int operation; /* DAT_DTOS or DAT_IB_DTOS: what their completions say */
+	int flags_arg; /* which argument of the call the flags are */
+	/* of such requests; what they carry is the next one's, if `counts_data` */
+	DAT_EP_COUNTERS counter;
 	bool counts_data;
 	bool with_imm;
 };
@@ -34,10 +35,14 @@ struct hu_request {
 
 /*
  * hu_sends: what dat_ep_post_send posts, and another call with the same arguments.
- * hu_request: post it. hu_request_check: may the endpoint post it, with the lock; hu_request_check_flags: of that, what is not its state.
- * hu_reach: a read or write that may be posted, with the lock. hu_send: a message to somebody, with the lock. hu_request_flags, hu_request_tag: what the engine is told.
- * hu_posted: the answer to one that the engine has answered like this; if it was posted, it and its bytes are counted.
- * hu_receive: post a receive to an endpoint, or through the poster of a shared queue; with the lock.
+ * hu_request: post it. hu_request_check: may the endpoint post it, with the lock;
+ * hu_request_check_flags: of that, what is not its state.
+ * hu_reach: a read or write that may be posted, with the lock. hu_send: a message to somebody, with
+ * the lock. hu_request_flags, hu_request_tag: what the engine is told.
+ * hu_posted: the answer to one that the engine has answered like this; if it was posted, it
+ * and its bytes are counted.
+ * hu_receive: post a receive to an endpoint, or through the poster of a
+ * shared queue; with the lock.
  */
 extern const struct hu_request_kind hu_sends;
 DAT_RETURN hu_request(DAT_EP_HANDLE ep, const struct hu_request *r);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What libdat2 finds when it has loaded us by a line of dat.conf: a provider, entered into its registry.
+ * What libdat2 finds when it has loaded us by a line of dat.conf: a provider,
+ * entered into its registry.
  *
- * Thread safety is part of a provider's name there: a program finds the line that says what the program was built to ask for, and
- * dat_ia_close(3) looks the provider up by what it says of itself. So there are two tables, which differ in that answer alone: all of this
- * front may be called by any thread.
+ * Thread safety is part of a provider's name there: a program finds the line that says what the
+ * program was built to ask for, and dat_ia_close(3) looks the provider up by what it says of
+ * itself. So there are two tables, which differ in that answer alone: all of this front may be
+ * called by any thread.
  */
 #include "front/dat/dat_front.h"
 
@@ -44,8 +46,9 @@ HU_PUBLIC __typeof__(*(DAT_PROVIDER_INIT_FUNC)0) dat_provider_init;
 HU_PUBLIC __typeof__(*(DAT_PROVIDER_FINI_FUNC)0) dat_provider_fini;
 
 /*
- * The name is that of the line, whatever it is called there, and libdat2 looks for it again in dat_ia_close: of two lines with our library, in the
- * last. A refusal is libdat2's to report (DAT_DBG_TYPE).
+ * The name is that of the line, whatever it is called there, and libdat2 looks for it
+ * again in dat_ia_close: of two lines with our library, in the last. A refusal is
+ * libdat2's to report (DAT_DBG_TYPE).
  */
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
 {

@@ -65,7 +65,10 @@ static ssize_t take(const struct hd_event *e, void *arg)
 	return 0;
 }
 
-/* What the caller is told; EAGAIN: nothing for as long as `ns`. The program makes progress meanwhile, and hears of nothing. */
+/*
+ * What the caller is told; EAGAIN: nothing for as long as `ns`. The program makes progress
+ * meanwhile, and hears of nothing.
+ */
 static int answer(struct rig *r, uint64_t ns)
 {
 	uint64_t end = hd_now_ns() + ns;

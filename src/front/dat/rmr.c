@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Remote memory regions: dat_rmr_create, dat_rmr_bind and the others. One is a memory window of the engine's. */
+/*
+ * Remote memory regions: dat_rmr_create, dat_rmr_bind and the others. One is a
+ * memory window of the engine's.
+ */
 #include "front/dat/post.h"
 
 #include <dat2/dat_ib_extensions.h>
@@ -8,7 +11,7 @@
 
 #define REMOTE ((unsigned)DAT_MEM_PRIV_REMOTE_READ_FLAG | (unsigned)DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* single: for one endpoint at a time, which may free it with dat_ep_post_send_with_invalidate. */
 static DAT_RETURN rmr_create(DAT_PZ_HANDLE handle, bool single, DAT_RMR_HANDLE *out)
@@ -99,7 +102,7 @@ DAT_RETURN hu_rmr_free(DAT_RMR_HANDLE handle)
 	return DAT_SUCCESS;
 }
 
-/* ---- binding --------------------------------------------------------------------------------------------------------------------- */
+/* ---- binding --------------------------------------------------------------------------------- */
 
 /* What is to be bound: to nothing, where the segment has no length. */
 struct binding {
@@ -130,7 +133,10 @@ static DAT_RETURN check_region(const struct binding *b, const struct hu_ep *ep)
 	return DAT_SUCCESS;
 }
 
-/* The next context: the last byte is the program's to count in, and old ones are not to be guessed from it. */
+/*
+ * The next context: the last byte is the program's to count in, and old ones are
+ * not to be guessed from it.
+ */
 static DAT_RMR_CONTEXT next_context(DAT_RMR_CONTEXT old)
 {
 	return (old & ~0xffu) | ((old + 1) & 0xff);
@@ -203,7 +209,7 @@ DAT_RETURN hu_rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRI
 	return rc;
 }
 
-/* ---- operations that name one ---------------------------------------------------------------------------------------------------------- */
+/* ---- operations that name one ---------------------------------------------------------------- */
 
 DAT_RETURN hu_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET *iov,
 					   DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
@@ -216,9 +222,12 @@ DAT_RETURN hu_ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT count, DA
 						.imm = takes_back ? context : 0, .takes_back = takes_back });
 }
 
-/* ---- reads into one ------------------------------------------------------------------------------------------------------------------ */
+/* ---- reads into one -------------------------------------------------------------------------- */
 
-/* The segment of local memory behind a context of a region; DAT_PRIVILEGES_VIOLATION: there is none that may be written to like this. */
+/*
+ * The segment of local memory behind a context of a region; DAT_PRIVILEGES_VIOLATION: there is none
+ * that may be written to like this.
+ */
 static DAT_RETURN of_region(struct hu_ep *ep, const DAT_RMR_TRIPLET *local, DAT_LMR_TRIPLET *out)
 {
 	const struct hu_lmr *lmr = hd_mr_find(ep->o.ia->node, local->rmr_context);

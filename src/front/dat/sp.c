@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Service points, public and reserved: dat_psp_create, dat_rsp_create and the others. One is a service of the engine's. */
+/*
+ * Service points, public and reserved: dat_psp_create, dat_rsp_create and the others. One is a
+ * service of the engine's.
+ */
 #include "front/dat/connect.h"
 #include "front/dat/ud.h"
 
@@ -9,10 +12,10 @@
 #include <string.h>
 
 #define BACKLOG 1024
-#define ANY_FIRST \
-	UINT64_C(0x100000000) /* qualifiers that dat_psp_create_any gives: those of programs fit 32 bits */
+/* qualifiers that dat_psp_create_any gives: those of programs fit 32 bits */
+#define ANY_FIRST UINT64_C(0x100000000)
 
-/* ---- life -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void hu_listener_put(struct hu_ia *ia, struct hu_listener *listener)
 {
@@ -94,7 +97,7 @@ bool hu_sp_takes_requests(const struct hu_ia *ia, DAT_EVD_HANDLE handle)
 	return hu_is(evd, DAT_HANDLE_TYPE_EVD) && evd->o.ia == ia && evd->flags & DAT_EVD_CR_FLAG;
 }
 
-/* ---- public ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 DAT_RETURN hu_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL qualifier, DAT_EVD_HANDLE evd,
 			 DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *out)
@@ -129,7 +132,10 @@ static void count_any(struct hu_ia *ia)
 	hd_node_unlock(ia->node);
 }
 
-/* Names are taken once on a host: the first that is free of those behind a number that programs do not use. */
+/*
+ * Names are taken once on a host: the first that is free of those behind a number
+ * that programs do not use.
+ */
 DAT_RETURN hu_psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL *qualifier, DAT_EVD_HANDLE evd,
 			     DAT_PSP_FLAGS flags, DAT_PSP_HANDLE *out)
 {
@@ -184,7 +190,7 @@ DAT_RETURN hu_psp_free(DAT_PSP_HANDLE handle)
 	return hu_sp_free(handle, DAT_HANDLE_TYPE_PSP, DAT_INVALID_HANDLE_PSP);
 }
 
-/* ---- reserved: one endpoint, one connection --------------------------------------------------------------------------------------------------- */
+/* ---- reserved: one endpoint, one connection -------------------------------------------------- */
 
 /* With the lock. */
 static DAT_RETURN sp_reserve(struct hu_ia *ia, const struct hu_sp *like, struct hu_sp **out)
@@ -249,7 +255,7 @@ DAT_RETURN hu_rsp_free(DAT_RSP_HANDLE handle)
 	return hu_sp_free(handle, DAT_HANDLE_TYPE_RSP, DAT_INVALID_HANDLE_RSP);
 }
 
-/* ---- requests ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static struct hu_cr *cr_make(struct hu_sp *sp, const struct hd_event *event)
 {
@@ -274,7 +280,10 @@ static struct hu_cr *cr_make(struct hu_sp *sp, const struct hd_event *event)
 	return cr;
 }
 
-/* A reserved service point is for one request: others are turned away. Its endpoint, if it had one, is the request's from here on. */
+/*
+ * A reserved service point is for one request: others are turned away. Its endpoint, if it had one,
+ * is the request's from here on.
+ */
 static void use_up(struct hu_sp *sp)
 {
 	struct hu_ep *ep = sp->ep;
@@ -287,7 +296,10 @@ static void use_up(struct hu_sp *sp)
 	ep->o.users--;
 }
 
-/* One that is no front's of ours, or that there is no memory for, is turned away: nobody else would answer it. */
+/*
+ * One that is no front's of ours, or that there is no memory for, is turned away:
+ * nobody else would answer it.
+ */
 void hu_requested(struct hu_sp *sp, const struct hd_event *event)
 {
 	struct hu_cr *cr = cr_make(sp, event);

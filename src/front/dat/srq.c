@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-/* ---- the low watermark ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the low watermark ----------------------------------------------------------------------- */
 
 /* Once for each setting: out of a turn of progress, or in the call. */
 static void srq_below(void *owner)
@@ -21,7 +21,7 @@ static void set_low(struct hu_srq *srq, uint32_t low)
 	hd_rq_set_limit(srq->rq, &(struct hd_rq_limit){ low, srq_below, srq });
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static bool attr_is_right(const DAT_SRQ_ATTR *a)
 {
@@ -82,7 +82,8 @@ DAT_RETURN hu_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR
 	rc = srq_make(ia, pz, attr, &srq);
 	if (!rc) {
 		*out = srq;
-		set_low(srq, (uint32_t)attr->low_watermark); /* an empty queue is below it at once */
+		/* an empty queue is below it at once */
+		set_low(srq, (uint32_t)attr->low_watermark);
 	}
 	hu_leave(ia);
 	return rc;
@@ -112,7 +113,7 @@ DAT_RETURN hu_srq_free(DAT_SRQ_HANDLE handle)
 	return rc;
 }
 
-/* ---- what it is, and is to be ----------------------------------------------------------------------------------------------------------------- */
+/* ---- what it is, and is to be ---------------------------------------------------------------- */
 
 DAT_RETURN hu_srq_query(DAT_SRQ_HANDLE handle, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM *param)
 {
@@ -175,7 +176,7 @@ DAT_RETURN hu_srq_set_lw(DAT_SRQ_HANDLE handle, DAT_COUNT low)
 	return rc;
 }
 
-/* ---- posting ------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 DAT_RETURN hu_srq_post_recv(DAT_SRQ_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET *iov,
 			    DAT_DTO_COOKIE cookie)

@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the engine's endpoint --------------------------------------------------------------------------------------------------------------- */
+/* ---- the engine's endpoint ------------------------------------------------------------------- */
 
-/* What the 40 bytes in front hold is not defined where there is no global route: they are left alone. */
+/*
+ * What the 40 bytes in front hold is not defined where there is no global
+ * route: they are left alone.
+ */
 static uint64_t note_sender(void *owner, const struct hd_sender *from, void *at)
 {
 	return from->number;
@@ -29,7 +32,7 @@ int hu_ud_open(struct hd_ep *ep)
 	return hd_ep_pair(ep, &(struct hd_qp_attr){ .to = NULL });
 }
 
-/* ---- address handles ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- address handles ------------------------------------------------------------------------- */
 
 /* An endpoint of the host that the handle is of. */
 struct way {
@@ -108,7 +111,7 @@ static struct hu_ah *ah_make(struct hu_handshake *h)
 	return NULL;
 }
 
-/* ---- handshakes -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- handshakes ------------------------------------------------------------------------------ */
 
 static void line_close(struct hu_handshake *h)
 {
@@ -305,7 +308,7 @@ void hu_ud_drop(struct hu_ep *ep)
 		ah_drop(ah);
 }
 
-/* ---- calls ---------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* With the lock. */
 static DAT_RETURN ud_send_to(struct hu_ep *ep, const struct hu_request *r, const DAT_IB_ADDR_HANDLE *to)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Buffers that an endpoint has taken from its receive queue: dat_ep_recv_query(3DAT), dat_ep_set_watermark(3DAT).
+ * Buffers that an endpoint has taken from its receive queue: dat_ep_recv_query(3DAT),
+ * dat_ep_set_watermark(3DAT).
  *
- * An endpoint owns a buffer from when a message meets it until the program reads its completion. The engine counts those that are taken,
- * reading counts them back; so the most that it has ever owned is seen by looking before each reading, and in each turn of progress.
+ * An endpoint owns a buffer from when a message meets it until the program reads its completion.
+ * The engine counts those that are taken, reading counts them back; so the most that it has ever
+ * owned is seen by looking before each reading, and in each turn of progress.
  */
 #include "front/dat/dat_front.h"
 
@@ -75,11 +77,12 @@ DAT_COUNT hu_srq_owned(const struct hu_srq *srq)
 	return (DAT_COUNT)n;
 }
 
-/* ---- the calls --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 /*
- * Allocated: for which no completion has been made. In a queue of its own all that is posted is; of a shared one, what messages are coming into.
- * These come in without gaps, so they are the span as well.
+ * Allocated: for which no completion has been made. In a queue of its own all that is
+ * posted is; of a shared one, what messages are coming into. These come in without gaps, so
+ * they are the span as well.
  */
 DAT_RETURN hu_ep_recv_query(DAT_EP_HANDLE handle, DAT_COUNT *allocated, DAT_COUNT *span)
 {

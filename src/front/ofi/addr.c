@@ -74,11 +74,11 @@ int hd_fi_addr_copy(const void *from, size_t size, int family, union hd_fi_addr 
 	return 0;
 }
 
-/* ---- names --------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /*
- * The parts of fi_sockaddr_in6://[host]:port/field?key=value; host and service point into text, which is cut
- * up.
+ * The parts of fi_sockaddr_in6://[host]:port/field?key=value; host and service point
+ * into text, which is cut up.
  */
 struct str_addr {
 	int family;
@@ -193,7 +193,7 @@ int hd_fi_resolve(const struct hd_fi_lookup *what, union hd_fi_addr *out)
 		       : hd_fi_no(FI_EINVAL, "an address in words with neither host nor port");
 }
 
-/* ---- text and copies ----------------------------------------------------------------------------------- */
+/* ---- text and copies ------------------------------------------------------------------------- */
 
 size_t hd_fi_addr_text(const void *addr, char *text, size_t size)
 {

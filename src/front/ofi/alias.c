@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_ep_alias(3): a second handle for an endpoint, which differs in its default flags alone. It is a copy of what the data calls need;
- * everything else is done with the endpoint itself, which cannot be closed before its aliases.
+ * fi_ep_alias(3): a second handle for an endpoint, which differs in its default flags alone. It is
+ * a copy of what the data calls need; everything else is done with the endpoint itself, which
+ * cannot be closed before its aliases.
  */
 #include "front/ofi/ctx.h"
 #include "front/ofi/trigger.h"

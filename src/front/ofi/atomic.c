@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_atomic(3). All calls end in one: atomic_post(). The target carries the operation out and answers, so that every
- * completion has the strongest level there is.
+ * fi_atomic(3). All calls end in one: atomic_post(). The target carries the operation out and
+ * answers, so that every completion has the strongest level there is.
  */
 #include "front/ofi/atomic.h"
 #include "front/ofi/trigger.h"
@@ -18,7 +18,7 @@ static_assert((int)FI_INT8 == (int)HD_ATOMIC_I8 && (int)FI_UINT64 == (int)HD_ATO
 		      (int)FI_INT128 == (int)HD_ATOMIC_I128 && (int)FI_UINT128 == (int)HD_ATOMIC_U128,
 	      "types are the engine's");
 
-/* ---- posting ------------------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 /* One list of local elements: as many of them as the target has. */
 static int take_local(const struct fi_ioc *ioc, size_t count, size_t limit, size_t size, size_t elements,
@@ -143,7 +143,7 @@ static ssize_t atomic_post(struct fid_ep *fid, const struct hd_fi_atomic *c)
 	return rc;
 }
 
-/* ---- calls without flags ------------------------------------------------------------------------------- */
+/* ---- calls without flags --------------------------------------------------------------------- */
 
 /* A call by its lists; those of one element each are lists, too. */
 #define IOC(address, elements) \
@@ -271,9 +271,12 @@ static ssize_t compare_one(struct fid_ep *ep, const void *buf, size_t count, voi
 			 key, datatype, op, context);
 }
 
-/* ---- calls with flags ---------------------------------------------------------------------------------- */
+/* ---- calls with flags ------------------------------------------------------------------------ */
 
-/* Flags replace the endpoint's; there are no tagged buffers to change, and nothing is told to the target. */
+/*
+ * Flags replace the endpoint's; there are no tagged buffers to change, and
+ * nothing is told to the target.
+ */
 int hd_fi_atomic_msg(const struct hd_fi_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags,
 		     struct hd_fi_atomic *c)
 {
@@ -334,7 +337,7 @@ static ssize_t compare_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg, c
 	return post_msg(ep, msg, &c, flags);
 }
 
-/* ---- what there is ------------------------------------------------------------------------------------- */
+/* ---- what there is --------------------------------------------------------------------------- */
 
 static int valid(enum hd_atomic_how how, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {

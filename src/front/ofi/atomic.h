@@ -27,9 +27,10 @@ struct hd_fi_atomic_lists {
 };
 
 /*
- * hd_fi_atomic_msg takes over what a call with flags gives, but for how, and the lists of results and of what is
- * compared. hd_fi_atomic_take checks the call and makes its lists; hd_fi_atomic_post then looks at the counts and
- * at no list of c. 0 or the errno of the page. Caller holds the node's lock for the last.
+ * hd_fi_atomic_msg takes over what a call with flags gives, but for how, and the lists of results
+ * and of what is compared. hd_fi_atomic_take checks the call and makes its lists; hd_fi_atomic_post
+ * then looks at the counts and at no list of c. 0 or the errno of the page. Caller holds the node's
+ * lock for the last.
  */
 int hd_fi_atomic_msg(const struct hd_fi_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags,
 		     struct hd_fi_atomic *c);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- infos --------------------------------------------------------------------------------------------- */
+/* ---- infos ----------------------------------------------------------------------------------- */
 
 /* Interfaces before 1.5 have no such members. */
 static bool has_members(uint32_t version)
@@ -95,7 +95,7 @@ int hd_fi_auth_copy(uint32_t version, const struct fi_info *hints, struct fi_inf
 	return rc;
 }
 
-/* ---- domains and endpoints ----------------------------------------------------------------------------- */
+/* ---- domains and endpoints ------------------------------------------------------------------- */
 
 void hd_fi_auth_domain(struct hd_fi_domain *domain, const struct fi_info *info)
 {
@@ -188,7 +188,7 @@ int hd_fi_auth_readers(struct hd_fi_domain *domain, struct hd_ep *made, const st
 	return rc;
 }
 
-/* ---- receives ------------------------------------------------------------------------------------------ */
+/* ---- receives -------------------------------------------------------------------------------- */
 
 /* A shared receive context gets what comes to any endpoint that shares it. */
 static bool has_key(const struct hd_fi_ep *ep, const struct hd_fi_key *key)
@@ -222,7 +222,7 @@ int hd_fi_auth_source(const struct hd_fi_ep *ep, fi_addr_t src, const struct hd_
 	return *out ? 0 : hd_fi_no(FI_ENOMEM);
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------- */
+/* ---- regions --------------------------------------------------------------------------------- */
 
 static int region_of_av(const struct hd_fi_domain *domain, const struct fi_mr_auth_key *auth, uint64_t flags,
 			uint64_t *keys, struct hd_mr_attr *attr)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Authorization keys in an AV, fi_av_insert_auth_key(3). Their addresses have a bit that no index into an AV reaches, so that they are
- * refused wherever FI_AUTH_KEY is missing.
+ * Authorization keys in an AV, fi_av_insert_auth_key(3). Their addresses have a bit that no index
+ * into an AV reaches, so that they are refused wherever FI_AUTH_KEY is missing.
  */
 #include "front/ofi/auth_av.h"
 #include "front/ofi/av_shared.h"
@@ -95,7 +95,7 @@ static struct hd_fi_key *key_make(struct hd_fi_av *av, uint32_t slot, const void
 	return key;
 }
 
-/* ---- shared AVs ------------------------------------------------------------------------------------------ */
+/* ---- shared AVs ------------------------------------------------------------------------------ */
 
 int hd_fi_auth_share(struct hd_fi_av *av)
 {
@@ -139,7 +139,7 @@ int hd_fi_auth_follow(struct hd_fi_av *av)
 	return rc;
 }
 
-/* ---- the calls ------------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 static struct hd_fi_key *key_with(const struct hd_fi_av *av, uint64_t digest)
 {

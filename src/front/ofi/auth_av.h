@@ -11,8 +11,9 @@
 struct hd_fi_av;
 
 /*
- * Removed keys stay for as long as addresses were inserted with them, for fi_av_lookup_auth_key. Those of a shared AV follow its table; one
- * that is no longer there is in no slot, and stays for as long as it is used.
+ * Removed keys stay for as long as addresses were inserted with them, for fi_av_lookup_auth_key.
+ * Those of a shared AV follow its table; one that is no longer there is in no slot, and stays
+ * for as long as it is used.
  */
 struct hd_fi_key {
 	struct hd_fi_av *av;

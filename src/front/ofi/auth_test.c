@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What programs for interfaces from 1.20 on are told of authorization keys: those of this libfabric cannot ask for it. */
+/*
+ * What programs for interfaces from 1.20 on are told of authorization keys: those of this
+ * libfabric cannot ask for it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,7 +114,10 @@ static void wait_for_error(struct world *w, struct end *e)
 	}
 }
 
-/* A stranger's key is told by its address, beside his; nothing is written that the interface has no room for. */
+/*
+ * A stranger's key is told by its address, beside his; nothing is written that the
+ * interface has no room for.
+ */
 static void strangers_are_told_with_their_key(void **state)
 {
 	static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_av(3). An address is only noted, and the peer is called at the first send: an insertion is over when its
- * call returns. An AV with FI_EVENT tells it by events all the same.
+ * fi_av(3). An address is only noted, and the peer is called at the first send: an insertion is
+ * over when its call returns. An AV with FI_EVENT tells it by events all the same.
  */
 #include "front/ofi/auth.h"
 #include "front/ofi/av_shared.h"
@@ -16,10 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FI_FIREWALL_ADDR: calls are made all the same, and fail where there is a firewall: libfabric's providers, but for its tcp, ignore it too. */
+/*
+ * FI_FIREWALL_ADDR: calls are made all the same, and fail where there is a firewall: libfabric's
+ * providers, but for its tcp, ignore it too.
+ */
 #define INSERT_FLAGS (FI_MORE | FI_SYNC_ERR | FI_AUTH_KEY | FI_AV_USER_ID | FI_FIREWALL_ADDR)
 #define MAX_CONTEXT_BITS 8 /* HD_FI_MAX_CTX receive contexts */
-#define AT_ONCE 65536	   /* entries that there is room for from the start: what is expected need not come */
+/* entries that there is room for from the start: what is expected need not come */
+#define AT_ONCE 65536
 
 static_assert(1 << MAX_CONTEXT_BITS == HD_FI_MAX_CTX, "every context can be named, and no more");
 
@@ -34,7 +38,10 @@ struct insertion {
 	int done;
 };
 
-/* Names of its own for senders: there is no place for them in a table that processes share, and keys have none. */
+/*
+ * Names of its own for senders: there is no place for them in a table that processes
+ * share, and keys have none.
+ */
 static bool user_ids_can_be(const struct hd_fi_domain *domain, bool shared)
 {
 	return !shared && !domain->av_keys;
@@ -78,7 +85,10 @@ static int av_begin(struct insertion *ins, struct fid_av *av, fi_addr_t *out, ui
 	return flags & FI_AV_USER_ID ? begin_calls(ins) : 0;
 }
 
-/* What the call returns; an AV with FI_EVENT has one event for it, behind those of the addresses that failed. */
+/*
+ * What the call returns; an AV with FI_EVENT has one event for it, behind those of
+ * the addresses that failed.
+ */
 static int av_finish(const struct insertion *ins)
 {
 	struct hd_fi_av *av = ins->av;
@@ -89,7 +99,10 @@ static int av_finish(const struct insertion *ins)
 	return av->async ? hd_fi_eq_post(av->eq, FI_AV_COMPLETE, &entry, sizeof(entry)) : ins->done;
 }
 
-/* What the table takes is brought over when it is looked for. An address that names nothing is refused here as well. */
+/*
+ * What the table takes is brought over when it is looked for. An address that names nothing
+ * is refused here as well.
+ */
 static int64_t av_insert_shared(struct hd_fi_av *av, const union hd_fi_addr *addr,
 				const struct hd_fi_key *key)
 {
@@ -130,7 +143,10 @@ static int64_t insert_locked(struct hd_fi_av *av, const union hd_fi_addr *addr, 
 	return rc ? rc : index;
 }
 
-/* The output says which key the next address is to have, where the domain's keys are in AVs, or what it is called. */
+/*
+ * The output says which key the next address is to have, where the domain's keys are in
+ * AVs, or what it is called.
+ */
 static int64_t insert_next(struct insertion *ins, const union hd_fi_addr *addr)
 {
 	struct hd_fi_av *av = ins->av;
@@ -173,8 +189,8 @@ static int av_family_of(const struct hd_fi_av *av)
 }
 
 /*
- * Bytes from an address to the next one in an array: the format's size or, for FI_SOCKADDR, that of the
- * address's family. 0 for an unknown one, after which the rest cannot be found.
+ * Bytes from an address to the next one in an array: the format's size or, for FI_SOCKADDR, that of
+ * the address's family. 0 for an unknown one, after which the rest cannot be found.
  */
 static size_t step_of(const struct hd_fi_av *av, const void *addr)
 {
@@ -229,7 +245,7 @@ static int av_insertsvc(struct fid_av *fid, const char *node, const char *servic
 	return av_finish(&ins);
 }
 
-/* ---- symmetric insertion ------------------------------------------------------------------------------- */
+/* ---- symmetric insertion --------------------------------------------------------------------- */
 
 static void add_to_ip(union hd_fi_addr *addr, size_t n)
 {
@@ -244,7 +260,10 @@ static void add_to_ip(union hd_fi_addr *addr, size_t n)
 	}
 }
 
-/* The n-th name after one like host09: host10. -FI_EINVAL when there is no number at its end to count up. */
+/*
+ * The n-th name after one like host09: host10. -FI_EINVAL when there is no
+ * number at its end to count up.
+ */
 static int nth_host(const char *node, size_t n, char *text, size_t size)
 {
 	size_t len = strlen(node), digits = 0;
@@ -331,7 +350,7 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, co
 	return av_finish(&ins);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------ */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 /* Caller holds the node's lock. */
 static int av_remove_one(struct hd_fi_av *av, fi_addr_t addr)

@@ -20,9 +20,12 @@
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 #define PATIENCE_MS 5000
 
-/* ---- mapping ---------------------------------------------------------------------------------------------- */
+/* ---- mapping --------------------------------------------------------------------------------- */
 
-/* Where the array begins that programs read: the fi_addr_t of each index that has ever held an address. We never do. */
+/*
+ * Where the array begins that programs read: the fi_addr_t of each index that has ever held
+ * an address. We never do.
+ */
 static size_t array_at(uint32_t capacity)
 {
 	size_t end = sizeof(struct hd_fi_table_head) + (size_t)capacity * sizeof(struct hd_fi_table_entry);
@@ -62,7 +65,9 @@ struct opening {
 	const struct hd_fi_table_attr *attr;
 };
 
-/* Is the descriptor a table of this name? The kernel vouches for its size before it is looked into. */
+/*
+ * Is the descriptor a table of this name? The kernel vouches for its size before it is looked into.
+ */
 static bool is_table(void *arg, int fd, const struct stat *st)
 {
 	const struct opening *o = arg;
@@ -114,7 +119,7 @@ static int av_shared_make(void *arg)
 	return rc ? rc : fd;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void hd_fi_table_close(struct hd_fi_table *t)
 {
@@ -182,7 +187,7 @@ bool hd_fi_table_read_only(const struct hd_fi_table *t)
 	return t->read_only;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 uint64_t hd_fi_table_version(const struct hd_fi_table *t)
 {
@@ -217,7 +222,7 @@ uint32_t hd_fi_table_get(const struct hd_fi_table *t, size_t index, union hd_fi_
 	return 0; /* somebody plays tricks: it holds nothing */
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 int hd_fi_table_lock(const struct hd_fi_table *t)
 {

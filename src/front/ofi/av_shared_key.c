@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The authorization keys of a shared address vector. An endpoint that has one holds a lock on a byte of the memfd (F_OFD_SETLK), which a
- * process that dies gives back: so nobody else removes the key, and nothing has to be counted.
+ * The authorization keys of a shared address vector. An endpoint that has one holds a lock on a
+ * byte of the memfd (F_OFD_SETLK), which a process that dies gives back: so nobody else removes the
+ * key, and nothing has to be counted.
  */
 #include "front/ofi/av_shared_layout.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What lies in the table of a shared address vector: av_shared.c and av_shared_key.c alone know it. */
+/*
+ * What lies in the table of a shared address vector: av_shared.c and av_shared_key.c alone know it.
+ */
 #ifndef HEDDLE_FRONT_OFI_AV_SHARED_LAYOUT_H
 #define HEDDLE_FRONT_OFI_AV_SHARED_LAYOUT_H
 
@@ -10,7 +12,10 @@
 #define HD_FI_TABLE_MAGIC UINT64_C(0x7661656c64646568) /* "heddleav" */
 #define HD_FI_TABLE_LAYOUT 3
 
-/* One address. Its bytes are written while gen is even, so that a writer who dies leaves nothing half. */
+/*
+ * One address. Its bytes are written while gen is even, so that a writer who
+ * dies leaves nothing half.
+ */
 struct hd_fi_table_entry {
 	_Atomic uint32_t gen;
 	unsigned char addr[sizeof(struct sockaddr_in6)];
@@ -18,7 +23,10 @@ struct hd_fi_table_entry {
 };
 static_assert(sizeof(struct hd_fi_table_entry) == 36, "an entry has no holes");
 
-/* One authorization key, in the same way. One that has been removed stays for as long as entries name it. */
+/*
+ * One authorization key, in the same way. One that has been removed stays for as
+ * long as entries name it.
+ */
 struct hd_fi_table_slot {
 	_Atomic uint32_t gen;
 	_Atomic uint32_t live; /* not removed */
@@ -52,8 +60,9 @@ struct hd_fi_table {
 };
 
 /*
- * hd_fi_table_lock: writers take turns, and so do those who hold keys. 0, -FI_EBUSY: somebody has kept it for seconds. hd_fi_table_unlock
- * gives it back; changed: the others see that something has.
+ * hd_fi_table_lock: writers take turns, and so do those who hold keys. 0, -FI_EBUSY:
+ * somebody has kept it for seconds. hd_fi_table_unlock gives it back; changed: the
+ * others see that something has.
  */
 int hd_fi_table_lock(const struct hd_fi_table *table);
 void hd_fi_table_unlock(const struct hd_fi_table *table, bool changed);

@@ -135,7 +135,10 @@ static void the_last_one_takes_it_along(void **state)
 	hd_fi_table_close(t);
 }
 
-/* Counts and hints beyond the table, generations that never stand still: nothing is read or written outside. */
+/*
+ * Counts and hints beyond the table, generations that never stand still: nothing is
+ * read or written outside.
+ */
 static void nonsense_is_survived(void **state)
 {
 	struct hd_fi_table *t = open_as(false);
@@ -213,7 +216,7 @@ static void writers_take_turns(void **state)
 	hd_fi_table_close(t);
 }
 
-/* ---- keys --------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static struct hd_fi_table *open_keyed(bool read_only)
 {
@@ -248,7 +251,10 @@ static uint32_t key_gen(const struct hd_fi_table *t, uint32_t slot)
 	return hd_fi_table_key_get(t, slot, &k);
 }
 
-/* All see the same; one that an address was inserted with stays when it is removed, until that is gone and its slot is needed. */
+/*
+ * All see the same; one that an address was inserted with stays when it is removed, until that is
+ * gone and its slot is needed.
+ */
 static void keys_are_shared(void **state)
 {
 	struct hd_fi_table *a = open_keyed(false), *b = open_keyed(false), *r = open_keyed(true), *none;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The table of an address vector, with numbers in place of destinations: it never looks into them. */
+/*
+ * The table of an address vector, with numbers in place of destinations: it never looks into them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

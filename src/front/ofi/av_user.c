@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What completions call a sender, FI_AV_USER_ID of fi_av(3): the program says it at his insertion, or by a call of its own. */
+/*
+ * What completions call a sender, FI_AV_USER_ID of fi_av(3): the program says it at his insertion,
+ * or by a call of its own.
+ */
 #include "front/ofi/newer.h"
 #include "front/ofi/stubs.h"
 

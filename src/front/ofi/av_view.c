@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Views of an AV: the same addresses at the same indices, of endpoints with another authorization key. Under the node's lock. */
+/*
+ * Views of an AV: the same addresses at the same indices, of endpoints with another authorization
+ * key. Under the node's lock.
+ */
 #include "front/ofi/av.h"
 
 #include <stdlib.h>

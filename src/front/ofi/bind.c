@@ -45,7 +45,9 @@ static const uint64_t cntr_flag[] = {
 
 static int ofi_bind_cntr(struct hd_fi_ep *ep, struct hd_fi_cntr *cntr, uint64_t flags)
 {
-	/* FI_REMOTE_READ and FI_REMOTE_WRITE want FI_RMA_EVENT in the page, and nothing here does */
+	/*
+	 * FI_REMOTE_READ and FI_REMOTE_WRITE want FI_RMA_EVENT in the page, and nothing here does
+	 */
 	if (!flags)
 		return hd_fi_no(FI_EINVAL, "fi_ep_bind of a counter without flags that say what it counts");
 	if (flags & ~CNTR_FLAGS)
@@ -71,7 +73,8 @@ static int bind_av(struct hd_fi_ep *ep, struct hd_fi_av *av, uint64_t flags)
 		return hd_fi_no(FI_EBADFLAGS, "fi_ep_bind of an address vector takes no flags");
 	if (av->domain != ep->domain)
 		return hd_fi_no(FI_EDOMAIN, "fi_ep_bind of an address vector of another domain");
-	if (ep->av || ep->sep || hd_fi_ep_connects(ep)) /* the other end of a connection needs no address */
+	/* the other end of a connection needs no address */
+	if (ep->av || ep->sep || hd_fi_ep_connects(ep))
 		return hd_fi_no(
 			FI_EINVAL,
 			"fi_ep_bind where there is an address vector, or none is wanted: connected endpoints, and contexts of a scalable one");
@@ -102,7 +105,10 @@ void hd_fi_ep_default_eq(struct hd_fi_ep *ep)
 	ep->bound.eq = ep->domain->eq;
 }
 
-/* fi_endpoint(3) has programs bind before fi_enable; some bind these after it, before their first operation, and nothing is lost. */
+/*
+ * fi_endpoint(3) has programs bind before fi_enable; some bind these after it, before their first
+ * operation, and nothing is lost.
+ */
 static bool may_be_late(const struct fid *bfid)
 {
 	return bfid->fclass == FI_CLASS_CNTR || bfid->fclass == FI_CLASS_STX_CTX;

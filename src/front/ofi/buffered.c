@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Receiving where messages are handed over in our memory: «Buffered Receives» and «Variable Length Messages» of
- * fi_msg(3) and fi_tagged(3). These calls stand in the tables of such endpoints instead of those of msg.c and
- * tagged.c.
+ * Receiving where messages are handed over in our memory: «Buffered Receives» and «Variable Length
+ * Messages» of fi_msg(3) and fi_tagged(3). These calls stand in the tables of such endpoints
+ * instead of those of msg.c and tagged.c.
  */
 #include "front/ofi/buffered.h"
 #include "front/ofi/ctx.h"
@@ -25,7 +25,7 @@ static_assert(sizeof(struct hd_handed) == sizeof(struct fi_recv_context) &&
 
 static const struct iovec nothing;
 
-/* ---- claiming and discarding --------------------------------------------------------------------------- */
+/* ---- claiming and discarding ----------------------------------------------------------------- */
 
 /* A claim has segments; a discard looks at none. */
 struct taking {
@@ -70,9 +70,12 @@ static ssize_t buffered_take(struct hd_fi_ep *ep, const struct taking *t)
 	return hd_fi_ret(rc);
 }
 
-/* ---- fi_msg ------------------------------------------------------------------------------------------------ */
+/* ---- fi_msg ---------------------------------------------------------------------------------- */
 
-/* Messages come without being asked for: there is nothing that a posted buffer could be matched with. */
+/*
+ * Messages come without being asked for: there is nothing that a posted
+ * buffer could be matched with.
+ */
 static ssize_t buffered_msg_recv(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src,
 				 void *context)
 {
@@ -106,7 +109,7 @@ static ssize_t buffered_msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg
 	return buffered_take(ep, &t);
 }
 
-/* ---- fi_tagged --------------------------------------------------------------------------------------------- */
+/* ---- fi_tagged ------------------------------------------------------------------------------- */
 
 static ssize_t post_tag(struct fid_ep *fid, struct hd_fi_recv r)
 {
@@ -131,7 +134,10 @@ static ssize_t buffered_tagged_recvv(struct fid_ep *fid, const struct iovec *iov
 	return buffered_tagged_recv(fid, NULL, 0, NULL, src, tag, ignore, context);
 }
 
-/* FI_CLAIM is for a message handed over, or for one that FI_PEEK has claimed: the context tells which. */
+/*
+ * FI_CLAIM is for a message handed over, or for one that FI_PEEK has claimed:
+ * the context tells which.
+ */
 static bool is_handed(struct hd_fi_ep *ep, const void *context)
 {
 	bool yes;
@@ -166,7 +172,7 @@ static ssize_t buffered_tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_t
 	return buffered_take(ep, &t);
 }
 
-/* ---- the endpoint -------------------------------------------------------------------------------------- */
+/* ---- the endpoint ---------------------------------------------------------------------------- */
 
 void hd_fi_buffered_init(struct hd_fi_ep *ep, bool on)
 {

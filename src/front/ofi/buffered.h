@@ -6,17 +6,24 @@
 
 #include "front/ofi/ep.h"
 
-/* hd_fi_buffered_init sets what an endpoint that has just been made buffers: nothing where on is false. */
+/*
+ * hd_fi_buffered_init sets what an endpoint that has just been made buffers:
+ * nothing where on is false.
+ */
 void hd_fi_buffered_init(struct hd_fi_ep *ep, bool on);
 
-/* hd_fi_buffered_msg, hd_fi_buffered_tagged replace the receiving calls of an endpoint that buffers. */
+/*
+ * hd_fi_buffered_msg, hd_fi_buffered_tagged replace the receiving calls of
+ * an endpoint that buffers.
+ */
 void hd_fi_buffered_msg(struct fi_ops_msg *table);
 void hd_fi_buffered_tagged(struct fi_ops_tagged *table);
 
 /*
- * hd_fi_buffered_option finds what FI_OPT_BUFFERED_LIMIT or FI_OPT_BUFFERED_MIN name: NULL for another option,
- * or where nothing is buffered. hd_fi_buffered_set sets it, as fi_setopt(3) has it: SIZE_MAX is the most that
- * there is. -FI_EINVAL, -FI_EMSGSIZE beyond that, -FI_EOPBADSTATE once the endpoint is enabled.
+ * hd_fi_buffered_option finds what FI_OPT_BUFFERED_LIMIT or FI_OPT_BUFFERED_MIN name: NULL for
+ * another option, or where nothing is buffered. hd_fi_buffered_set sets it, as fi_setopt(3) has it:
+ * SIZE_MAX is the most that there is. -FI_EINVAL, -FI_EMSGSIZE beyond that, -FI_EOPBADSTATE once
+ * the endpoint is enabled.
  */
 uint32_t *hd_fi_buffered_option(struct hd_fi_ep *ep, int optname);
 int hd_fi_buffered_set(struct hd_fi_ep *ep, uint32_t *option, const void *optval, size_t optlen);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- names --------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static int cm_family_of(const struct hd_fi_ep *ep)
 {
@@ -33,7 +33,10 @@ static int ep_setname(fid_t fid, void *addr, size_t addrlen)
 	return 0;
 }
 
-/* The name that is known before fi_enable: that which was called, or which its info has whole, address and port. */
+/*
+ * The name that is known before fi_enable: that which was called, or which its info has
+ * whole, address and port.
+ */
 static const struct sockaddr *name_given(const struct hd_fi_ep *ep)
 {
 	const union hd_fi_addr *own = &ep->attr.addr;
@@ -43,7 +46,10 @@ static const struct sockaddr *name_given(const struct hd_fi_ep *ep)
 	return !ep->ep && ep->attr.has_addr && hd_fi_addr_is_whole(own) ? &own->sa : NULL;
 }
 
-/* Else it is the port that the endpoint listens on, or that its passive one did: there is none before fi_enable. */
+/*
+ * Else it is the port that the endpoint listens on, or that its passive one did: there
+ * is none before fi_enable.
+ */
 static int ep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
 	struct hd_fi_ep *ep = hd_fi_ep_whole((struct hd_fi_ep *)fid);
@@ -84,7 +90,7 @@ static int ep_getpeer(struct fid_ep *fid, void *addr, size_t *addrlen)
 		  : hd_fi_addr_out((struct sockaddr *)&name, addr, addrlen);
 }
 
-/* ---- connecting ---------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 int hd_fi_cm_data_size(void *optval, size_t *optlen)
 {
@@ -153,8 +159,8 @@ static int ep_accept(struct fid_ep *fid, const void *param, size_t paramlen)
 }
 
 /*
- * Who was connected gets one FI_SHUTDOWN: for this call, or, if it comes too late, for the other end's. Programs answer that with a call of
- * their own, which libfabric's providers take.
+ * Who was connected gets one FI_SHUTDOWN: for this call, or, if it comes too late, for the other
+ * end's. Programs answer that with a call of their own, which libfabric's providers take.
  */
 static int ep_shutdown(struct fid_ep *fid, uint64_t flags)
 {

@@ -64,7 +64,10 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	struct hd_fi_cntr *cntr = (struct hd_fi_cntr *)fid;
 	int rc;
 
-	/* FI_WAIT_NONE: fi_cntr(3) forbids programs to call this; some do, and nothing keeps us from waiting */
+	/*
+	 * FI_WAIT_NONE: fi_cntr(3) forbids programs to call this; some do, and
+	 * nothing keeps us from waiting
+	 */
 	if (!hd_fi_waiting_blocks(&cntr->waiting) && cntr->waiting.obj != FI_WAIT_NONE)
 		return hd_fi_no(FI_EINVAL, "fi_cntr_wait of a counter that is waited for by other means");
 	rc = hd_cntr_wait(cntr->cntr, threshold, timeout);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_cq(3). Reading exists once in source and eight times in code: by format, with and without the node's
- * lock; fi_cq_readfrom is not worth that and looks its format up.
+ * fi_cq(3). Reading exists once in source and eight times in code: by format, with and without the
+ * node's lock; fi_cq_readfrom is not worth that and looks its format up.
  */
 #include "front/ofi/av.h"
 #include "front/ofi/cq_entry.h"
@@ -19,7 +19,7 @@
 #define MAX_SIZE (1u << 26)
 #define FORMATS (FI_CQ_FORMAT_TAGGED + 1)
 
-/* ---- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* Where readfrom writes sources; src is NULL for read. */
 struct reading {
@@ -48,7 +48,10 @@ static bool cq_knows_source(const struct hd_fi_domain *domain, const struct hd_c
 	return hd_fi_av_source(av, e->src) != FI_ADDR_NOTAVAIL || hd_fi_av_far_knows(av, e->src);
 }
 
-/* FI_SOURCE_ERR: the message has been received, but whom it is from has to be told by fi_cq_readerr. */
+/*
+ * FI_SOURCE_ERR: the message has been received, but whom it is from has to
+ * be told by fi_cq_readerr.
+ */
 static bool is_stranger(const struct hd_fi_domain *domain, const struct hd_cqe *e)
 {
 	return e->flags & HD_C_RECV && e->ep < domain->reader_count && domain->readers[e->ep].source_err &&
@@ -105,8 +108,9 @@ static __attribute__((noinline)) ssize_t refilled(struct hd_cq *cq, ssize_t got)
 }
 
 /*
- * From e on, the oldest. An error is left for fi_cq_readerr; the entries before it are read first. Nothing is called on the way of plain entries, and
- * the queue is looked at anew for each, so that no register has to be saved.
+ * From e on, the oldest. An error is left for fi_cq_readerr; the entries before it are read first.
+ * Nothing is called on the way of plain entries, and the queue is looked at anew for each, so that
+ * no register has to be saved.
  */
 HD_FI_INLINE ssize_t read_entries(const struct reading r, const struct hd_cqe *e, enum fi_cq_format format)
 {
@@ -141,7 +145,10 @@ HD_FI_INLINE ssize_t read_entries(const struct reading r, const struct hd_cqe *e
 
 typedef ssize_t entries_fn(struct hd_fi_cq *cq, void *buf, size_t count, const struct hd_cqe *e);
 
-/* A program that polls in vain goes through this alone: what a reader keeps in registers is saved where there is something to read. */
+/*
+ * A program that polls in vain goes through this alone: what a reader keeps in registers is saved
+ * where there is something to read.
+ */
 HD_FI_INLINE ssize_t read_cq(struct fid_cq *fid, void *buf, size_t count, entries_fn *entries, bool locked)
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
@@ -206,9 +213,12 @@ static ssize_t read_looking(struct fid_cq *fid, void *buf, size_t count)
 	return cq_readfrom(fid, buf, count, NULL);
 }
 
-/* ---- blocking reads ------------------------------------------------------------------------------------ */
+/* ---- blocking reads -------------------------------------------------------------------------- */
 
-/* How many entries end the wait: with FI_CQ_COND_THRESHOLD the condition is the number itself, and no more than there is room for. */
+/*
+ * How many entries end the wait: with FI_CQ_COND_THRESHOLD the condition is the number itself, and
+ * no more than there is room for.
+ */
 static size_t wanted_entries(const struct hd_fi_cq *cq, const void *cond, size_t room)
 {
 	size_t wanted = cq->cond == FI_CQ_COND_THRESHOLD ? (uintptr_t)cond : 1;
@@ -259,7 +269,7 @@ static int cq_signal(struct fid_cq *fid)
 	return 0;
 }
 
-/* ---- errors -------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 /* The address of a stranger, for fi_av_insert(3): bytes that were put there, `room` at most. */
 static size_t put_stranger(const struct hd_fi_cq *cq, const struct hd_cqe *e, void *to, size_t room)
@@ -286,8 +296,9 @@ static fi_addr_t cq_key_of(const struct hd_fi_domain *domain, const struct hd_cq
 }
 
 /*
- * Error data is the address of a stranger, and there is none of real errors. Who has no room for it gets it in a buffer of the queue. A program built for
- * an interface before 1.5 has no err_data_size behind err_data, so that must not be written, and no buffer there.
+ * Error data is the address of a stranger, and there is none of real errors. Who has no room for it
+ * gets it in a buffer of the queue. A program built for an interface before 1.5 has no
+ * err_data_size behind err_data, so that must not be written, and no buffer there.
  */
 static void put_error_data(struct hd_fi_cq *cq, const struct hd_cqe *e, struct fi_cq_err_entry *out)
 {
@@ -321,7 +332,10 @@ static void put_error(struct hd_fi_cq *cq, const struct hd_cqe *e, struct fi_cq_
 		hd_fi_err_source(out, cq_key_of(cq->domain, e));
 }
 
-/* There are no flags for it, and some programs say FI_SEND or FI_RECV: an error is not kept from them for that. */
+/*
+ * There are no flags for it, and some programs say FI_SEND or FI_RECV: an error is not
+ * kept from them for that.
+ */
 static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
 {
 	struct hd_fi_cq *cq = (struct hd_fi_cq *)fid;
@@ -349,7 +363,7 @@ static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *e
 	return hd_fi_strerror(prov_errno, buf, len);
 }
 
-/* ---- life cycle ---------------------------------------------------------------------------------------- */
+/* ---- life cycle ------------------------------------------------------------------------------ */
 
 int hd_fi_cq_trywait(struct fid *fid)
 {

@@ -63,7 +63,8 @@ HD_FI_INLINE uint64_t hd_fi_cqe_flags(uint32_t flags)
 }
 
 /*
- * hd_fi_cqe_size: bytes of an entry. A format that is a constant at the call makes both of these a few moves.
+ * hd_fi_cqe_size: bytes of an entry. A format that is a constant at the call makes
+ * both of these a few moves.
  */
 HD_FI_INLINE size_t hd_fi_cqe_size(enum fi_cq_format format)
 {
@@ -80,8 +81,9 @@ HD_FI_INLINE size_t hd_fi_cqe_size(enum fi_cq_format format)
 }
 
 /*
- * hd_fi_cqe_put writes e to `out` in that format; the shorter formats are beginnings of the longest one. Length, tag and data are of what has
- * come here, fi_cq(3); of what was sent there is 0, as libfabric's providers have it.
+ * hd_fi_cqe_put writes e to `out` in that format; the shorter formats are beginnings of the longest
+ * one. Length, tag and data are of what has come here, fi_cq(3); of what was sent there is 0, as
+ * libfabric's providers have it.
  */
 HD_FI_INLINE void hd_fi_cqe_put(const struct hd_cqe *e, enum fi_cq_format format, void *out)
 {

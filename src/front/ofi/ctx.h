@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What is an endpoint only in part, fi_endpoint(3): all of it is struct hd_fi_ep with a class of its own, so that
- * the data calls are the same.
+ * What is an endpoint only in part, fi_endpoint(3): all of it is struct hd_fi_ep with a class of
+ * its own, so that the data calls are the same.
  *
- *	FI_CLASS_SRX_CTX  shared receive context: a receive queue, and a nameless endpoint that posts to it (shared.c)
- *	FI_CLASS_TX_CTX   one of a scalable endpoint's senders: a nameless endpoint beside its first one (sep.c)
+ *	FI_CLASS_SRX_CTX  shared receive context: a receive queue, and a nameless endpoint that
+ *	                  posts to it (shared.c)
+ *	FI_CLASS_TX_CTX   one of a scalable endpoint's senders: a nameless endpoint beside its first
+ *	                  one (sep.c)
  *	FI_CLASS_RX_CTX   one of its receivers: the endpoint at slot `index` of its name (sep.c)
  *	an alias          another handle for an endpoint, with default flags of its own (alias.c)
  */
@@ -28,8 +30,9 @@ struct hd_fi_stx {
 };
 
 /*
- * A scalable endpoint. Its receivers' endpoints stand from the moment on when it or the first of its contexts is enabled, so that what is
- * sent to a context early waits for it; the first one also stands for the name, and so for the source of what its senders send.
+ * A scalable endpoint. Its receivers' endpoints stand from the moment on when it or the first of
+ * its contexts is enabled, so that what is sent to a context early waits for it; the first one also
+ * stands for the name, and so for the source of what its senders send.
  */
 struct hd_fi_sep {
 	struct fid_ep fid;
@@ -57,8 +60,9 @@ int hd_fi_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fi
 int hd_fi_sep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out, void *context);
 
 /*
- * hd_fi_ep_bind_srx, hd_fi_ep_bind_stx: an endpoint takes part in a shared context. 0, -FI_EINVAL when it has one, or asks for more than
- * the context has, -FI_EDOMAIN. Undone by hd_fi_ep_leave_srx, before the endpoint's hd_ep_close, and hd_fi_ep_leave_stx, after it.
+ * hd_fi_ep_bind_srx, hd_fi_ep_bind_stx: an endpoint takes part in a shared context. 0, -FI_EINVAL
+ * when it has one, or asks for more than the context has, -FI_EDOMAIN. Undone by
+ * hd_fi_ep_leave_srx, before the endpoint's hd_ep_close, and hd_fi_ep_leave_stx, after it.
  */
 int hd_fi_ep_bind_srx(struct hd_fi_ep *ep, struct hd_fi_ep *srx, uint64_t flags);
 int hd_fi_ep_bind_stx(struct hd_fi_ep *ep, struct hd_fi_stx *stx, uint64_t flags);
@@ -66,19 +70,26 @@ void hd_fi_ep_leave_srx(struct hd_fi_ep *ep);
 void hd_fi_ep_leave_stx(struct hd_fi_ep *ep);
 
 /*
- * hd_fi_ep_share puts shared contexts into the attributes of an endpoint that is being enabled; hd_fi_ep_shared follows when that has
- * worked. Caller holds the node's lock. -FI_EOPBADSTATE: one to receive from was announced and is not bound; -FI_EINVAL: those who share a receive
- * context have to share their AV.
+ * hd_fi_ep_share puts shared contexts into the attributes of an endpoint that is being enabled;
+ * hd_fi_ep_shared follows when that has worked. Caller holds the node's lock. -FI_EOPBADSTATE: one
+ * to receive from was announced and is not bound; -FI_EINVAL: those who share a receive context
+ * have to share their AV.
  */
 int hd_fi_ep_share(const struct hd_fi_ep *ep, struct hd_ep_attr *attr);
 void hd_fi_ep_shared(struct hd_fi_ep *ep);
 
-/* hd_fi_ctx_enable: fi_enable(3) of a context of a scalable endpoint. hd_fi_ctx_close: fi_close(3) of it, or of a shared receive context. */
+/*
+ * hd_fi_ctx_enable: fi_enable(3) of a context of a scalable endpoint. hd_fi_ctx_close: fi_close(3)
+ * of it, or of a shared receive context.
+ */
 int hd_fi_ctx_enable(struct hd_fi_ep *ep);
 int hd_fi_ctx_close(struct hd_fi_ep *ep);
 int hd_fi_srx_close(struct hd_fi_ep *ep);
 
-/* hd_fi_ep_alias: FI_ALIAS. hd_fi_alias_close. hd_fi_aliases_sync: the endpoint has been enabled: its aliases are, too. */
+/*
+ * hd_fi_ep_alias: FI_ALIAS. hd_fi_alias_close. hd_fi_aliases_sync: the endpoint has been
+ * enabled: its aliases are, too.
+ */
 int hd_fi_ep_alias(struct hd_fi_ep *ep, const struct fi_alias *arg);
 int hd_fi_alias_close(struct hd_fi_ep *ep);
 void hd_fi_aliases_sync(struct hd_fi_ep *ep);

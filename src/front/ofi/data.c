@@ -42,7 +42,10 @@ int hd_fi_check_room(const struct iovec *iov, size_t *count, size_t limit)
 
 #define INJECT_TURNS 8 /* at most */
 
-/* Until there is nothing more to do: over TCP the first packet after such a turn leaves at once, and the program may never come back for others. */
+/*
+ * Until there is nothing more to do: over TCP the first packet after such a turn leaves at once,
+ * and the program may never come back for others.
+ */
 ssize_t hd_fi_inject_again(struct hd_fi_ep *ep)
 {
 	hd_node_lock(ep->node);

@@ -151,9 +151,9 @@ static struct fi_ops_domain domain_ops = {
 };
 
 /*
- * Only a program that serialises all calls, and makes all progress itself, can do without a lock; and not with
- * connected endpoints, or with FI_COLLECTIVE, as progress is made by whoever reads their event queue, which belongs
- * to no domain (where these come later, see hd_fi_domain_share).
+ * Only a program that serialises all calls, and makes all progress itself, can do without a lock;
+ * and not with connected endpoints, or with FI_COLLECTIVE, as progress is made by whoever reads
+ * their event queue, which belongs to no domain (where these come later, see hd_fi_domain_share).
  */
 static struct hd_node_attr node_attr(const struct fi_info *info)
 {

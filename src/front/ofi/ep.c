@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The life of an endpoint, fi_endpoint(3). Until fi_enable it exists only here; the engine's endpoint is
- * opened then, with all that was bound and set.
+ * The life of an endpoint, fi_endpoint(3). Until fi_enable it exists only here; the engine's
+ * endpoint is opened then, with all that was bound and set.
  */
 #include "front/ofi/cm.h"
 #include "front/ofi/ctx.h"
@@ -29,7 +29,7 @@ struct hd_fi_ep *hd_fi_ep_as(const void *handle)
 	return ep;
 }
 
-/* ---- what data calls need ------------------------------------------------------------------------------ */
+/* ---- what data calls need -------------------------------------------------------------------- */
 
 static bool completes(const struct hd_fi_dir *dir, uint64_t flags)
 {
@@ -52,7 +52,10 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 {
 	uint64_t tx = ep->bound.tx.op_flags, rx = ep->bound.rx.op_flags;
 
-	/* a datagram has been transmitted when its send returns, and is never known to have been delivered */
+	/*
+	 * a datagram has been transmitted when its send returns, and is never
+	 * known to have been delivered
+	 */
 	ep->call.levels = ep->offer->ep.type == FI_EP_DGRAM ? 0 : HD_SEND_DELIVERED | HD_SEND_ACKED;
 	ep->call.tx_always = completes(&ep->bound.tx, 0);
 	settle_receiver(ep);
@@ -137,7 +140,10 @@ static bool can(const struct hd_fi_dir *dir, uint64_t caps)
 	return (dir->caps & caps) == caps;
 }
 
-/* Is there something to tell of what it receives? A shared receive context leaves that to its endpoints. */
+/*
+ * Is there something to tell of what it receives? A shared receive context
+ * leaves that to its endpoints.
+ */
 static bool receives(const struct hd_fi_ep *ep)
 {
 	return ep->bound.rx.cq || (ep->bound.cntrs[HD_FI_CNTR_RECV] && !ep->call.buffered) ||
@@ -174,14 +180,17 @@ void hd_fi_ep_share_lock(struct fid *fid)
 		hd_fi_ep_tables(ep);
 }
 
-/* ---- enabling ------------------------------------------------------------------------------------------ */
+/* ---- enabling -------------------------------------------------------------------------------- */
 
 static struct hd_cntr *cntr_of(const struct hd_fi_ep *ep, enum hd_fi_cntr_kind kind)
 {
 	return ep->bound.cntrs[kind] ? ep->bound.cntrs[kind]->cntr : NULL;
 }
 
-/* Whoever only sends, or only writes, binds nothing for receives and posts none: those calls are refused then, the endpoint is not. */
+/*
+ * Whoever only sends, or only writes, binds nothing for receives and posts none: those calls are
+ * refused then, the endpoint is not.
+ */
 static bool may_be_deaf(const struct hd_fi_ep *ep)
 {
 	return ep->bound.tx.caps && !ep->call.buffered && !ep->sharing.srx;
@@ -211,7 +220,8 @@ static int open_locked(struct hd_fi_ep *ep, const struct hd_ep_attr *attr)
 	if (rc)
 		return hd_fi_ret(rc, "fi_enable");
 	if (hd_fi_ep_connects(ep)) {
-		assert(ep->domain->locked); /* whoever reads the event queue, and its bell's thread, come to this node */
+		/* whoever reads the event queue, and its bell's thread, come to this node */
+		assert(ep->domain->locked);
 		ep->connected->other.dest = hd_ep_to(made);
 		ep->connected->other.size = ep->connected->other.direct = 1;
 		ep->av = &ep->connected->other;
@@ -313,7 +323,11 @@ static const char *address_advice(const struct hd_fi_ep *ep, int rc)
 	switch (rc) {
 	case -FI_EADDRINUSE:
 		if (!ep->attr.has_addr || !ep->attr.addr.in.sin_port)
-			return ""; /* of HEDDLE_PORTS, and the engine has said so; the port of IPv6 stands at the same place */
+			/*
+			 * of HEDDLE_PORTS, and the engine has said so; the port of IPv6
+			 * stands at the same place
+			 */
+			return "";
 		return ": another program has that port, as `ss -tlnp` shows; ask for port 0, which is any that is free";
 	case -FI_EADDRNOTAVAIL:
 		return ": this host has no such address that is up, see `ip address`";
@@ -364,7 +378,7 @@ static int enable(struct hd_fi_ep *ep)
 	return ep->sep ? hd_fi_ctx_enable(ep) : ep_enable(ep);
 }
 
-/* ---- control ------------------------------------------------------------------------------------------- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 /* FI_TRANSMIT or FI_RECV, not both, says which direction is meant. */
 static struct hd_fi_dir *dir_of(struct hd_fi_ep *ep, uint64_t flags)
@@ -426,7 +440,7 @@ static int ep_control(struct fid *fid, int command, void *arg)
 	}
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static int ep_close(struct fid *fid)
 {
@@ -476,9 +490,10 @@ static int ep_close(struct fid *fid)
 static struct fi_ops ep_fid_ops = HD_FI_FID_OPS(ep_close, hd_fi_ep_bind, ep_control);
 
 /*
- * Capabilities of one direction: its own where it names any, else the info's. The info alone says by its
- * modifiers which directions there are. An endpoint that sends and names the target's side of one-sided
- * operations alone may start them too: libfabric's other providers let programs, which do.
+ * Capabilities of one direction: its own where it names any, else the info's. The info alone says
+ * by its modifiers which directions there are. An endpoint that sends and names the target's side
+ * of one-sided operations alone may start them too: libfabric's other providers let programs, which
+ * do.
  */
 static uint64_t dir_caps(uint64_t info_caps, uint64_t own, uint64_t possible)
 {
@@ -534,7 +549,9 @@ void hd_fi_ep_take_info(struct hd_fi_ep *ep, const struct fi_info *info)
 					hd_fi_variable(ep->offer, ep->bound.rx.caps));
 }
 
-/* A wildcard without a port says nothing; a specific address or a port is where we are to listen. */
+/*
+ * A wildcard without a port says nothing; a specific address or a port is where we are to listen.
+ */
 static int ep_take_address(struct hd_fi_ep *ep, const struct fi_info *info)
 {
 	if (!info->src_addr || !info->src_addrlen)
@@ -548,7 +565,10 @@ static int ep_take_address(struct hd_fi_ep *ep, const struct fi_info *info)
 	return 0;
 }
 
-/* What the info says of its kind: connected endpoints report to event queues, which any thread may read. */
+/*
+ * What the info says of its kind: connected endpoints report to event queues,
+ * which any thread may read.
+ */
 static int take_kind(struct hd_fi_ep *ep, const struct fi_info *info)
 {
 	int rc;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * An endpoint, and what the data calls of msg.c, tagged.c and rma.c share. Everything that flags and attributes
- * decide is worked out when the endpoint is enabled or changed, so that a send is: compare the length, load
- * the destination, call the engine.
+ * An endpoint, and what the data calls of msg.c, tagged.c and rma.c share. Everything that flags
+ * and attributes decide is worked out when the endpoint is enabled or changed, so that a send is:
+ * compare the length, load the destination, call the engine.
  */
 #ifndef HEDDLE_FRONT_OFI_EP_H
 #define HEDDLE_FRONT_OFI_EP_H
@@ -33,8 +33,9 @@ enum hd_fi_cntr_kind {
 
 /* The authorization keys of an endpoint; see auth.h. */
 struct hd_fi_auth {
-	uint64_t own;		 /* hd_key_digest() of its key, or its domain's; 0: none */
-	struct hd_fi_key **keys; /* FI_AV_AUTH_KEY: those that it was enabled with, and their digests */
+	uint64_t own; /* hd_key_digest() of its key, or its domain's; 0: none */
+	/* FI_AV_AUTH_KEY: those that it was enabled with, and their digests */
+	struct hd_fi_key **keys;
 	uint64_t *digests;
 	uint32_t count;
 };
@@ -57,8 +58,13 @@ struct hd_fi_calls {
 	uint32_t send_flags; /* enum hd_send_flag, of calls without flags */
 	uint32_t read_flags; /* the same for reads of remote memory */
 	uint32_t levels;     /* enum hd_send_flag: completion levels that the engine is told of */
-	uint32_t gate;	     /* HD_SEND_GATED where FI_FENCE may be used, HD_SEND_ORDERED; in all of them */
-	uint32_t inject_flags; /* of fi_inject and its like: gate, HD_SEND_INJECT, HD_SEND_TRY where the program makes all progress */
+	/* HD_SEND_GATED where FI_FENCE may be used, HD_SEND_ORDERED; in all of them */
+	uint32_t gate;
+	/*
+	 * of fi_inject and its like: gate, HD_SEND_INJECT, HD_SEND_TRY where the
+	 * program makes all progress
+	 */
+	uint32_t inject_flags;
 	uint32_t recv_flags; /* enum hd_recv_flag, the same for untagged receives */
 	uint32_t trecv_flags;
 	uint8_t directed; /* receives name their source: enum hd_fi_directed */
@@ -99,17 +105,19 @@ struct hd_fi_ep_attr {
 
 /* The groups that it has joined: mc.c. */
 struct hd_fi_groups {
-	bool may;	       /* FI_MULTICAST: of the endpoint, since receive contexts do not name it */
+	/* FI_MULTICAST: of the endpoint, since receive contexts do not name it */
+	bool may;
 	struct hd_fi_mc **all; /* by slot; under the node's lock */
 	uint32_t count;	       /* slots */
 };
 
 /* FI_EP_MSG: what it is connected to, cm.c. */
 struct hd_fi_connected {
-	struct hd_fi_av other;	 /* the other end, at index 0 */
-	union hd_fi_addr called; /* opened for a request: where that was called, which is its name */
-	struct fid *request;	 /* that it was opened for: see cm.h; NULL: none */
-	uint64_t number;	 /* of the request */
+	struct hd_fi_av other; /* the other end, at index 0 */
+	/* opened for a request: where that was called, which is its name */
+	union hd_fi_addr called;
+	struct fid *request; /* that it was opened for: see cm.h; NULL: none */
+	uint64_t number;     /* of the request */
 };
 
 /* What it shares with others, or lets them share: ctx.h. */
@@ -141,7 +149,8 @@ struct hd_fi_ep {
 	uint32_t magic;
 	struct hd_fi_domain *domain;
 	const struct hd_fi_offer *offer; /* the row of its info */
-	struct hd_bound_port *named; /* it has been given this name, and is not enabled: named.c; or NULL */
+	/* it has been given this name, and is not enabled: named.c; or NULL */
+	struct hd_bound_port *named;
 	struct hd_fi_ep_attr attr;
 	struct hd_fi_bound bound;
 	struct hd_fi_groups groups;
@@ -149,11 +158,13 @@ struct hd_fi_ep {
 	struct hd_fi_sharing sharing;
 	struct hd_fi_own_ops own;
 	struct hd_fi_auth auth;
-	LIST_HEAD(, hd_fi_triggered) triggered; /* calls that wait, work under way; under the node's lock */
-	LIST_HEAD(, hd_fi_mr) regions;		/* bound to it, under domain->lock */
-	bool collective;			/* FI_COLLECTIVE */
-	struct hd_fi_coll *coll; /* what it has for that; NULL before fi_enable, and of contexts */
-	struct hd_fi_ep *parent; /* alias: of whom */
+	/* calls that wait, work under way; under the node's lock */
+	LIST_HEAD(, hd_fi_triggered) triggered;
+	LIST_HEAD(, hd_fi_mr) regions; /* bound to it, under domain->lock */
+	bool collective;	       /* FI_COLLECTIVE */
+	/* what it has for that; NULL before fi_enable, and of contexts */
+	struct hd_fi_coll *coll;
+	struct hd_fi_ep *parent;		    /* alias: of whom */
 	LIST_HEAD(hd_fi_aliases, hd_fi_ep) aliases; /* under the node's lock */
 	LIST_ENTRY(hd_fi_ep) sibling;
 	struct hd_fi_sep *sep; /* context: of whom */
@@ -165,8 +176,8 @@ struct hd_fi_ep {
 struct hd_fi_ep *hd_fi_ep_as(const void *handle);
 
 /*
- * hd_fi_ep_settle works out the members for data calls from what is bound and set. Caller holds the node's
- * lock, or is alone.
+ * hd_fi_ep_settle works out the members for data calls from what is bound and set. Caller holds the
+ * node's lock, or is alone.
  */
 void hd_fi_ep_settle(struct hd_fi_ep *ep);
 
@@ -177,8 +188,9 @@ void hd_fi_ep_recount(struct hd_fi_ep *ep);
 void hd_fi_ep_tables(struct hd_fi_ep *ep);
 
 /*
- * hd_fi_ep_bind is fi_ep_bind(3); hd_fi_ep_default_eq binds the domain's event queue, where there is one, to an endpoint that is enabled
- * and has none, as fi_domain(3) says; hd_fi_ep_unbind lets go of everything bound, when the endpoint is closed (bind.c).
+ * hd_fi_ep_bind is fi_ep_bind(3); hd_fi_ep_default_eq binds the domain's event queue, where there
+ * is one, to an endpoint that is enabled and has none, as fi_domain(3) says; hd_fi_ep_unbind lets
+ * go of everything bound, when the endpoint is closed (bind.c).
  */
 int hd_fi_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 void hd_fi_ep_default_eq(struct hd_fi_ep *ep);
@@ -196,13 +208,16 @@ HD_FI_INLINE struct fid *hd_fi_ep_request(const struct hd_fi_ep *ep)
 	return ep->connected ? ep->connected->request : NULL;
 }
 
-/* hd_fi_ep_dest: the destination that a data call means by an address, or NULL. Caller holds the node's lock. */
+/*
+ * hd_fi_ep_dest: the destination that a data call means by an address, or NULL.
+ * Caller holds the node's lock.
+ */
 HD_FI_INLINE struct hd_dest *hd_fi_ep_dest(const struct hd_fi_ep *ep, fi_addr_t addr)
 {
 	return hd_fi_av_dest(ep->av, addr & ep->call.addr_mask);
 }
 
-/* ---- what data calls share ----------------------------------------------------------------------------- */
+/* ---- what data calls share ------------------------------------------------------------------- */
 
 /* One send of either kind; a constant at its call site but for what the program gave. */
 struct hd_fi_send {
@@ -214,7 +229,10 @@ struct hd_fi_send {
 	uint32_t flags; /* enum hd_send_flag */
 };
 
-/* hd_fi_no_context: what an error names where the call takes no context, fi_endpoint(3): the endpoint's own. */
+/*
+ * hd_fi_no_context: what an error names where the call takes no context,
+ * fi_endpoint(3): the endpoint's own.
+ */
 HD_FI_INLINE void *hd_fi_no_context(const struct hd_fi_ep *ep)
 {
 	return ep->fid.fid.context;
@@ -252,8 +270,9 @@ HD_FI_INLINE ssize_t hd_fi_post_send(struct hd_fi_ep *ep, const struct hd_fi_sen
 }
 
 /*
- * hd_fi_injected: what an inject call has answered. Who only tries again makes a turn of progress by that, as with libfabric's tcp: a link may have to
- * be made first. Without the lock where there is one.
+ * hd_fi_injected: what an inject call has answered. Who only tries again makes a turn of
+ * progress by that, as with libfabric's tcp: a link may have to be made first. Without the
+ * lock where there is one.
  */
 ssize_t hd_fi_inject_again(struct hd_fi_ep *ep);
 HD_FI_INLINE ssize_t hd_fi_injected(struct hd_fi_ep *ep, ssize_t rc)
@@ -261,7 +280,10 @@ HD_FI_INLINE ssize_t hd_fi_injected(struct hd_fi_ep *ep, ssize_t rc)
 	return hd_fi_rare(rc == -FI_EAGAIN) ? hd_fi_inject_again(ep) : rc;
 }
 
-/* hd_fi_prefix_step: the same segments without the prefix, which must lie in the first; at most HD_MAX_IOV. 0 or -FI_EINVAL. */
+/*
+ * hd_fi_prefix_step: the same segments without the prefix, which must lie in the first; at most
+ * HD_MAX_IOV. 0 or -FI_EINVAL.
+ */
 int hd_fi_prefix_step(const struct iovec *iov, size_t count, struct iovec *out);
 
 /* hd_fi_post_sendv: the same with segments. s.buf and s.len are not used. */
@@ -269,16 +291,16 @@ ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t co
 			 const struct hd_fi_send *s, uint64_t max);
 
 /*
- * hd_fi_post_sendv in two steps: what may be wrong with its arguments, 0 or the errno; and the send. Caller holds
- * the node's lock for the second.
+ * hd_fi_post_sendv in two steps: what may be wrong with its arguments, 0 or the errno; and the
+ * send. Caller holds the node's lock for the second.
  */
 int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t max);
 ssize_t hd_fi_start_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
 			  const struct hd_fi_send *s);
 
 /*
- * hd_fi_check_rma and hd_fi_post_rma are fi_writemsg and fi_readmsg of fi_rma(3) in two steps (rma.c). flags: enum
- * hd_send_flag. Not locked: the caller holds the node's lock.
+ * hd_fi_check_rma and hd_fi_post_rma are fi_writemsg and fi_readmsg of fi_rma(3) in two steps
+ * (rma.c). flags: enum hd_send_flag. Not locked: the caller holds the node's lock.
  */
 ssize_t hd_fi_check_rma(const struct hd_fi_ep *ep, const struct fi_msg_rma *msg, uint32_t flags);
 ssize_t hd_fi_post_rma(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum hd_rma_op op, uint32_t flags,
@@ -300,7 +322,10 @@ HD_FI_INLINE uint64_t hd_fi_send_max(const struct hd_fi_ep *ep, enum hd_fi_limit
 	return flags & HD_SEND_INJECT ? ep->call.max[of].inject : ep->attr.max[of];
 }
 
-/* hd_fi_ep_whole: the endpoint that this one is an alias of, or itself: it has what an alias is a copy of. */
+/*
+ * hd_fi_ep_whole: the endpoint that this one is an alias of, or itself: it has
+ * what an alias is a copy of.
+ */
 HD_FI_INLINE struct hd_fi_ep *hd_fi_ep_whole(struct hd_fi_ep *ep)
 {
 	return ep->parent ? ep->parent : ep;
@@ -325,9 +350,10 @@ struct hd_fi_recv {
 };
 
 /*
- * hd_fi_auth_source: where a receive with FI_AUTH_KEY is meant to come from: what stands for all with the key at this address, NULL for
- * any. -FI_EINVAL: no such key, or hd_fi_ep_by_key says no: it is valid with FI_AV_AUTH_KEY and FI_DIRECTED_RECV alone, fi_msg(3). Caller
- * holds the node's lock (auth.c).
+ * hd_fi_auth_source: where a receive with FI_AUTH_KEY is meant to come from: what stands for all
+ * with the key at this address, NULL for any. -FI_EINVAL: no such key, or hd_fi_ep_by_key says no:
+ * it is valid with FI_AV_AUTH_KEY and FI_DIRECTED_RECV alone, fi_msg(3). Caller holds the node's
+ * lock (auth.c).
  */
 int hd_fi_auth_source(const struct hd_fi_ep *ep, fi_addr_t src, const struct hd_dest **out);
 
@@ -337,8 +363,9 @@ static inline bool hd_fi_ep_by_key(const struct hd_fi_ep *ep)
 }
 
 /*
- * hd_fi_recv_source finds the destination that a receive is meant to come from: NULL for any. -FI_EINVAL for
- * an address that is not in the AV. by_key: as in struct hd_fi_recv; kind: HD_FI_DIRECTED_*. Caller holds the node's lock.
+ * hd_fi_recv_source finds the destination that a receive is meant to come from: NULL for any.
+ * -FI_EINVAL for an address that is not in the AV. by_key: as in struct hd_fi_recv; kind:
+ * HD_FI_DIRECTED_*. Caller holds the node's lock.
  */
 HD_FI_INLINE int hd_fi_recv_source(const struct hd_fi_ep *ep, fi_addr_t src, bool by_key, unsigned kind,
 				   const struct hd_dest **out)
@@ -382,15 +409,16 @@ HD_FI_INLINE ssize_t hd_fi_post_recv(struct hd_fi_ep *ep, const struct hd_fi_rec
 }
 
 /*
- * hd_fi_post_recvv: the same after checking the segments; none at all are one of no bytes. hd_fi_check_recvv is
- * the check: 0, or -FI_EINVAL.
+ * hd_fi_post_recvv: the same after checking the segments; none at all are one of no bytes.
+ * hd_fi_check_recvv is the check: 0, or -FI_EINVAL.
  */
 int hd_fi_check_recvv(const struct hd_fi_ep *ep, struct hd_fi_recv *r);
 ssize_t hd_fi_post_recvv(struct hd_fi_ep *ep, const struct hd_fi_recv *r);
 
 /*
- * hd_fi_check_iov: 0, or -FI_EINVAL for segments that cannot be. hd_fi_check_room: those of a receive. NULL is no place, so *count becomes
- * that of the segments before the first one there: programs post such buffers for messages without bytes, and longer ones are cut off.
+ * hd_fi_check_iov: 0, or -FI_EINVAL for segments that cannot be. hd_fi_check_room: those of a
+ * receive. NULL is no place, so *count becomes that of the segments before the first one there:
+ * programs post such buffers for messages without bytes, and longer ones are cut off.
  */
 int hd_fi_check_iov(const struct iovec *iov, size_t count, size_t limit);
 int hd_fi_check_room(const struct iovec *iov, size_t *count, size_t limit);
@@ -399,9 +427,10 @@ int hd_fi_check_room(const struct iovec *iov, size_t *count, size_t limit);
 uint64_t hd_fi_iov_total(const struct iovec *iov, size_t count);
 
 /*
- * named.c. hd_fi_name_hold: this is where the endpoint will be called, and nobody else has it from now on: a port that is 0 becomes one that is free.
- * *was: where it was to be until now, if it has a name. 0, or a negative fabric errno, and it keeps that. hd_fi_name_free, with the node's lock: no
- * longer, or it had none. hd_fi_name_tell: as fi_getname(3).
+ * named.c. hd_fi_name_hold: this is where the endpoint will be called, and nobody else has it from
+ * now on: a port that is 0 becomes one that is free. *was: where it was to be until now, if it has
+ * a name. 0, or a negative fabric errno, and it keeps that. hd_fi_name_free, with the node's lock:
+ * no longer, or it had none. hd_fi_name_tell: as fi_getname(3).
  */
 int hd_fi_name_hold(const struct hd_fi_domain *domain, const union hd_fi_addr *was, union hd_fi_addr *addr,
 		    struct hd_bound_port **named);

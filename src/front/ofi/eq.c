@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* fi_eq(3): an event queue of the engine each. What is here are the forms that its events have in libfabric. */
+/*
+ * fi_eq(3): an event queue of the engine each. What is here are the forms that its
+ * events have in libfabric.
+ */
 #include "base/clock.h"
 #include "front/ofi/cm.h"
 #include "front/ofi/stubs.h"
@@ -56,7 +59,7 @@ int hd_fi_eq_fail(struct hd_fi_eq *eq, struct fid *fid, void *context, uint64_t 
 	return hd_fi_ret(hd_evq_post(eq->evq, &e));
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct reading {
 	uint32_t *event;
@@ -136,7 +139,7 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_t le
 	return rc ? rc : got;
 }
 
-/* ---- errors -------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 struct reading_error {
 	const struct hd_fi_eq *eq;
@@ -144,8 +147,8 @@ struct reading_error {
 };
 
 /*
- * Before 1.5 the structure had no err_data_size, and err_data was always ours; since then that is so when the
- * program gives no buffer.
+ * Before 1.5 the structure had no err_data_size, and err_data was always ours; since then that is
+ * so when the program gives no buffer.
  */
 static void put_err_data(const struct hd_event *e, struct reading_error *r)
 {
@@ -164,7 +167,10 @@ static void put_err_data(const struct hd_event *e, struct reading_error *r)
 	}
 }
 
-/* A connection has no context but its endpoint's, which is there: what nobody has read of it goes with it. */
+/*
+ * A connection has no context but its endpoint's, which is there: what nobody has
+ * read of it goes with it.
+ */
 static ssize_t take_error(const struct hd_event *e, void *arg)
 {
 	struct reading_error *r = arg;
@@ -198,7 +204,7 @@ static const char *eq_strerror(struct fid_eq *fid, int prov_errno, const void *e
 	return hd_fi_strerror(prov_errno, buf, len);
 }
 
-/* ---- writing and waiting ------------------------------------------------------------------------------- */
+/* ---- writing and waiting --------------------------------------------------------------------- */
 
 static ssize_t eq_write(struct fid_eq *fid, uint32_t event, const void *buf, size_t len, uint64_t flags)
 {
@@ -230,8 +236,8 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 		if (got != -FI_EAGAIN || rc)
 			return got;
 		rc = hd_evq_wait(eq->evq, hd_left_ms(end), true);
-		if (rc &&
-		    rc != -EINTR) /* fi_eq(3): whoever is signalled returns, as from fi_cq_sread: with -FI_EAGAIN */
+		/* fi_eq(3): whoever is signalled returns, as from fi_cq_sread: with -FI_EAGAIN */
+		if (rc && rc != -EINTR)
 			return hd_fi_ret(rc);
 	}
 }
@@ -254,7 +260,7 @@ static int eq_control(struct fid *fid, int command, void *arg)
 	return hd_fi_waiting_control(&eq->waiting, hd_evq_fd(eq->evq), command, arg);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int join_set(struct hd_fi_eq *eq)
 {
@@ -293,7 +299,8 @@ static int eq_fill(struct hd_fi_eq *eq, const struct fi_eq_attr *attr)
 	const struct hd_fi_wait_want want = { .obj = attr ? attr->wait_obj : FI_WAIT_UNSPEC,
 					      .set = attr ? attr->wait_set : NULL,
 					      .fabric = eq->fabric,
-					      .can_bell = true }; /* nodes that hang on it have locks */
+					      /* nodes that hang on it have locks */
+					      .can_bell = true };
 	size_t size = attr && attr->size > LEAST_SIZE ? attr->size : LEAST_SIZE;
 	int rc = hd_evq_open(size, &eq->evq);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The engine speaks errno; libfabric's errnos are the same numbers up to 255 and have names of their own
- * above. Only these differ.
+ * The engine speaks errno; libfabric's errnos are the same numbers up to 255 and have names of
+ * their own above. Only these differ.
  */
 #include "base/log.h"
 #include "front/ofi/ofi.h"

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Addresses that are no plain index: receive contexts, those of shared AVs, and what programs call senders; see av.h. The caller holds the node's lock. */
+/*
+ * Addresses that are no plain index: receive contexts, those of shared AVs, and what programs call
+ * senders; see av.h. The caller holds the node's lock.
+ */
 #include "front/ofi/auth.h"
 #include "front/ofi/av_shared.h"
 
 #include <stdlib.h>
 
-/* ---- following the shared table -------------------------------------------------------------------------- */
+/* ---- following the shared table -------------------------------------------------------------- */
 
 void hd_fi_av_forget(struct hd_fi_av *av, uint32_t index)
 {
@@ -81,7 +84,7 @@ void hd_fi_av_follow(struct hd_fi_av *av)
 	av->version = version;
 }
 
-/* ---- finding -------------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 uint32_t hd_fi_av_index(struct hd_fi_av *av, fi_addr_t addr)
 {
@@ -141,7 +144,10 @@ static uint32_t far_by_id(const struct hd_fi_av *av, uint32_t id)
 	return id < av->by_id_size ? av->by_id[id] : HD_FI_NO_INDEX;
 }
 
-/* By any of his numbers: the program may have inserted him by another name than he has spoken under. */
+/*
+ * By any of his numbers: the program may have inserted him by another name
+ * than he has spoken under.
+ */
 static uint32_t far_sender_index(struct hd_fi_av *av, uint32_t id)
 {
 	const struct hd_fi_domain *domain = hd_fi_av_whole(av)->domain;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A program forks while its other threads open, use and close things: each moment finds another lock held. The child opens a domain of
- * its own, and must not hang. A child does not assert: its exit status tells the line that went wrong, or 0.
+ * A program forks while its other threads open, use and close things: each moment finds another
+ * lock held. The child opens a domain of its own, and must not hang. A child does not assert: its
+ * exit status tells the line that went wrong, or 0.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Hints against offer, attribute by attribute, as fi_getinfo(3), fi_domain(3) and fi_endpoint(3) say: a value
- * that is not zero must be supported, a size or count at least reached. What is refused is logged, so that
- * FI_LOG_LEVEL=info tells why a program does not get this provider.
+ * Hints against offer, attribute by attribute, as fi_getinfo(3), fi_domain(3) and fi_endpoint(3)
+ * say: a value that is not zero must be supported, a size or count at least reached. What is
+ * refused is logged, so that FI_LOG_LEVEL=info tells why a program does not get this provider.
  */
 #include "base/log.h"
 #include "front/ofi/auth.h"
@@ -62,8 +62,8 @@ static uint64_t orders(const struct hd_fi_offer *offer, const struct fi_info *hi
 }
 
 /*
- * The order of data is that of messages: what others write by themselves, or send to a group, is not part of it, so who asks for it goes
- * without those.
+ * The order of data is that of messages: what others write by themselves, or send to a group, is
+ * not part of it, so who asks for it goes without those.
  */
 static uint64_t received_orders(const struct hd_fi_offer *offer, const struct fi_info *hints)
 {
@@ -78,7 +78,10 @@ static uint64_t context_caps(const struct hd_fi_offer *offer, const struct fi_in
 	return hints->caps ? hints->caps | HD_FI_SECONDARY | HD_FI_MODIFIERS : offer->caps;
 }
 
-/* A class says how traffic should be treated beside other traffic: where all is treated alike, every one that the page names is kept. */
+/*
+ * A class says how traffic should be treated beside other traffic: where all is treated alike,
+ * every one that the page names is kept.
+ */
 static int check_tclass(uint32_t tclass)
 {
 	const bool is_dscp = (tclass & ~UINT32_C(0xff)) == FI_TC_DSCP;
@@ -132,13 +135,19 @@ static bool many_contexts(size_t count)
 	return count != FI_SHARED_CONTEXT && count > 1;
 }
 
-/* fi_endpoint opens one context each way or a shared one, fi_scalable_ep many, none of which is shared. */
+/*
+ * fi_endpoint opens one context each way or a shared one, fi_scalable_ep many,
+ * none of which is shared.
+ */
 static bool many_beside_shared(size_t many, size_t shared)
 {
 	return shared == FI_SHARED_CONTEXT && many_contexts(many);
 }
 
-/* The order of data is kept for any size: for whoever asks, and where nothing is read or written it holds by itself. */
+/*
+ * The order of data is kept for any size: for whoever asks, and where nothing is read or
+ * written it holds by itself.
+ */
 static int check_ep(const struct fi_ep_attr *best, const struct fi_ep_attr *ep)
 {
 	const size_t contexts = best->type == FI_EP_MSG ? 1 : HD_FI_MAX_CTX;
@@ -155,11 +164,14 @@ static int check_ep(const struct fi_ep_attr *best, const struct fi_ep_attr *ep)
 		return hints_refuse("rx_ctx_cnt beside a shared transmit context", ep->rx_ctx_cnt);
 	return CHECK_NUMBERS({ "protocol_version", ep->protocol_version, best->protocol_version },
 			     { "max_msg_size", ep->max_msg_size, best->max_msg_size },
-			     { "tx_ctx_cnt", ep->tx_ctx_cnt + 1, contexts + 1 }, /* FI_SHARED_CONTEXT is -1 */
+			     /* FI_SHARED_CONTEXT is -1 */
+			     { "tx_ctx_cnt", ep->tx_ctx_cnt + 1, contexts + 1 },
 			     { "rx_ctx_cnt", ep->rx_ctx_cnt + 1, contexts + 1 });
 }
 
-/* FI_MR_BASIC and FI_MR_SCALABLE stand alone; all other bits say what the program is willing to do. */
+/*
+ * FI_MR_BASIC and FI_MR_SCALABLE stand alone; all other bits say what the program is willing to do.
+ */
 static int check_mr_mode(int mode)
 {
 	if (mode & FI_MR_BASIC && mode != FI_MR_BASIC)
@@ -181,7 +193,10 @@ static int check_domain_modes(uint32_t version, const struct fi_domain_attr *dom
 			     { "av_type", domain->av_type, FI_AV_TABLE });
 }
 
-/* Counts of queues, endpoints and contexts, and the size of keys, tell programs what there is: more than that is answered with it. */
+/*
+ * Counts of queues, endpoints and contexts, and the size of keys, tell programs what there is: more
+ * than that is answered with it.
+ */
 static int check_domain_sizes(const struct fi_domain_attr *domain)
 {
 	const struct fi_domain_attr *best = &hd_fi_offered_domain;
@@ -248,7 +263,10 @@ static int check_fabric(const struct fi_fabric_attr *fabric)
 	return CHECK_NUMBERS({ "provider version", fabric->prov_version, HD_FI_PROV_VER });
 }
 
-/* Capabilities that mean something beside others only, and those that exclude each other; fi_getinfo(3). */
+/*
+ * Capabilities that mean something beside others only, and those that exclude
+ * each other; fi_getinfo(3).
+ */
 static int check_paired(const struct hd_fi_offer *offer, uint64_t caps)
 {
 	const bool variable = hd_fi_variable(offer, caps);
@@ -291,14 +309,14 @@ int hd_fi_offer_check(const struct hd_fi_offer *offer, uint32_t version, const s
 	return rc ? rc : check_rx(offer, hints);
 }
 
-/* ---- applying ------------------------------------------------------------------------------------------ */
+/* ---- applying -------------------------------------------------------------------------------- */
 
 #define TX_MODIFIERS (FI_SEND | FI_READ | FI_WRITE)
 #define RX_MODIFIERS (FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 /*
- * Primary capabilities as asked for; no modifier means all that there are; what is secondary and costs nothing
- * is always there.
+ * Primary capabilities as asked for; no modifier means all that there are; what is secondary and
+ * costs nothing is always there.
  */
 static uint64_t chosen_caps(const struct hd_fi_offer *offer, uint64_t wanted)
 {
@@ -311,7 +329,10 @@ static uint64_t chosen_caps(const struct hd_fi_offer *offer, uint64_t wanted)
 	return wanted & offer->caps;
 }
 
-/* A direction that is not asked for has no capabilities at all. FI_NAMED_RX_CTX and FI_DIRECTED_RECV by themselves ask for neither. */
+/*
+ * A direction that is not asked for has no capabilities at all. FI_NAMED_RX_CTX and
+ * FI_DIRECTED_RECV by themselves ask for neither.
+ */
 static bool has_direction(uint64_t caps, uint64_t modifiers)
 {
 	return caps & modifiers || !(caps & HD_FI_MODIFIERS);
@@ -358,8 +379,8 @@ static void apply_contexts(const struct hd_fi_offer *offer, const struct fi_info
 }
 
 /*
- * Nothing of it is needed, so every bit is cleared, as fi_mr(3) has it. The two old names stand for themselves: up to 1.4 there were
- * two kinds of registration and no third.
+ * Nothing of it is needed, so every bit is cleared, as fi_mr(3) has it. The two old names stand for
+ * themselves: up to 1.4 there were two kinds of registration and no third.
  */
 static int chosen_mr_mode(uint32_t version, int wanted)
 {
@@ -395,7 +416,10 @@ static void apply_order_size(size_t wanted, size_t *size)
 		*size = wanted;
 }
 
-/* Tags have 64 bits, and masks may have any of them: whatever fields a program divides them into are there. */
+/*
+ * Tags have 64 bits, and masks may have any of them: whatever fields a program
+ * divides them into are there.
+ */
 static void apply_ep(const struct fi_ep_attr *hints, struct fi_ep_attr *ep)
 {
 	if (hints->tx_ctx_cnt)

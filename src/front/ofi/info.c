@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_getinfo(3): an info for each offer that hints leave. An endpoint listens at every address of the host unless it is told one, so the
- * source address that an info carries is the wildcard; an endpoint's own name comes from fi_getname(3).
+ * fi_getinfo(3): an info for each offer that hints leave. An endpoint listens at every address of
+ * the host unless it is told one, so the source address that an info carries is the wildcard; an
+ * endpoint's own name comes from fi_getname(3).
  */
 #include "base/config.h"
 #include "base/log.h"
@@ -11,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Asked by providers that stack endpoints of their own on others: they have nothing to add to ours. */
+/*
+ * Asked by providers that stack endpoints of their own on others: they have nothing to add to ours.
+ */
 #define CORE_PROVIDERS_ONLY (UINT64_C(1) << 59)
 #define LIBRARY_INTERNAL (UINT64_C(0x3f) << 58)
 #define FLAGS (FI_NUMERICHOST | FI_SOURCE | FI_PROV_ATTR_ONLY | FI_RESCAN)
@@ -42,7 +45,7 @@ static struct fi_info *info_offered(const struct hd_fi_offer *offer)
 	return info;
 }
 
-/* ---- addresses ----------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 struct route {
 	int family; /* AF_UNSPEC until something decides it */
@@ -129,7 +132,7 @@ static int put_route(const struct route *r, uint32_t wanted_format, struct fi_in
 	return rc;
 }
 
-/* ---- the call ------------------------------------------------------------------------------------------ */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 /* What was asked, and which offers suit: a bit each. */
 struct question {
@@ -151,8 +154,8 @@ static int check_flags(const char *node, const char *service, uint64_t flags)
 }
 
 /*
- * Opened objects named in hints must be ours. An info that is handed back later may name closed ones, so only
- * here.
+ * Opened objects named in hints must be ours. An info that is handed back later may name
+ * closed ones, so only here.
  */
 static bool names_ours(const struct fi_info *hints)
 {
@@ -181,8 +184,8 @@ static int info_describe(const struct hd_fi_offer *offer, const struct question 
 }
 
 /*
- * A mode bit in hints says that the program is able to: it gets the plain info and a further one with the
- * bit. Without hints it is shown them all.
+ * A mode bit in hints says that the program is able to: it gets the plain info and a further one
+ * with the bit. Without hints it is shown them all.
  */
 static bool suits(const struct hd_fi_offer *offer, const struct question *q)
 {

@@ -386,7 +386,8 @@ static void models_are_returned_as_asked(void **state)
 		assert_int_equal(info->domain_attr->control_progress, FI_PROGRESS_MANUAL);
 		assert_int_equal(info->domain_attr->av_type, FI_AV_MAP);
 		assert_int_equal(info->domain_attr->resource_mgmt, FI_RM_ENABLED);
-		assert_int_equal(info->domain_attr->cq_data_size, 8); /* what there is, fi_domain(3) */
+		/* what there is, fi_domain(3) */
+		assert_int_equal(info->domain_attr->cq_data_size, 8);
 		fi_freeinfo(info);
 	}
 	fi_freeinfo(hints);

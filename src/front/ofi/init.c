@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The door: fi_prov_ini, which the library calls when it has loaded us, and what is set up once per process.
+ * The door: fi_prov_ini, which the library calls when it has loaded us, and what is
+ * set up once per process.
  */
 #include "base/config.h"
 #include "base/log.h"
@@ -36,8 +37,8 @@ static void route_log(void)
 }
 
 /*
- * The library lists these with `fi_info -e`. The values are read by base/config, which knows both spellings
- * of a name.
+ * The library lists these with `fi_info -e`. The values are read by base/config, which knows
+ * both spellings of a name.
  */
 static void define_params(void)
 {

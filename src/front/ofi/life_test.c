@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Objects and their tables: what may be bound, enabled and closed when, and what is left of them in a forked
- * child.
+ * Objects and their tables: what may be bound, enabled and closed when, and what is left
+ * of them in a forked child.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,7 +86,10 @@ static void close_world(struct world *w)
 	fi_freeinfo(w->info);
 }
 
-/* How long a table is up to this function: newer headers may have more, which callers take for not offered where it is empty. */
+/*
+ * How long a table is up to this function: newer headers may have more, which callers take for not
+ * offered where it is empty.
+ */
 #define UP_TO(table, last) (offsetof(struct table, last) + sizeof(void *))
 
 /* A table begins with its size and is functions from there on. */
@@ -325,7 +328,7 @@ static void handles_of_others_are_refused(void **state)
 	close_world(&w);
 }
 
-/* ---- the child ----------------------------------------------------------------------------------------- */
+/* ---- the child ------------------------------------------------------------------------------- */
 
 #define CHILD(cond) \
 	do { \
@@ -412,7 +415,10 @@ static void many_addresses_are_expected(void **state)
 	close_world(&w);
 }
 
-/* What the child of the next does: one message to who reads at `names`, and everything is closed. By its flag, which does not wait for a link. */
+/*
+ * What the child of the next does: one message to who reads at `names`, and everything is closed.
+ * By its flag, which does not wait for a link.
+ */
 static void inject_and_close(int names)
 {
 	struct iovec iov = { "y", 1 };
@@ -431,7 +437,10 @@ static void inject_and_close(int names)
 	_exit(0);
 }
 
-/* No completion says of it whether it has left: it is not lost with the endpoint, though nobody had been called before. */
+/*
+ * No completion says of it whether it has left: it is not lost with the endpoint, though
+ * nobody had been called before.
+ */
 static void what_was_injected_outlives_its_endpoint(void **state)
 {
 	struct fi_cq_tagged_entry entry;
@@ -467,7 +476,10 @@ static void what_was_injected_outlives_its_endpoint(void **state)
 	close(names[1]);
 }
 
-/* What cannot be received by a call cannot be deferred: the buffers of one that shares a receive context are that one's. */
+/*
+ * What cannot be received by a call cannot be deferred: the buffers of one that shares a
+ * receive context are that one's.
+ */
 static void deferred_receives_are_refused_as_others(void **state)
 {
 	static const uint64_t kinds[] = { FI_OP_RECV, FI_OP_TRECV };

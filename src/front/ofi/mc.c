@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_join(3) and sends with FI_MULTICAST. A group's fi_addr_t has a bit that no index into an AV reaches, so that
- * it is refused wherever the flag is missing.
+ * fi_join(3) and sends with FI_MULTICAST. A group's fi_addr_t has a bit that no index into an AV
+ * reaches, so that it is refused wherever the flag is missing.
  */
 #include "front/ofi/mc.h"
 
@@ -23,7 +23,7 @@ struct hd_fi_mc {
 	struct hd_fi_object object;
 };
 
-/* ---- sending ------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /* Caller holds the node's lock. */
 static struct hd_fi_mc *mc_at(const struct hd_fi_ep *ep, fi_addr_t addr)
@@ -89,7 +89,7 @@ ssize_t hd_fi_mc_send(struct hd_fi_ep *ep, const struct fi_msg *msg, uint64_t fl
 	return rc ? rc : cast(ep, msg->msg_iov, msg->iov_count, &s);
 }
 
-/* ---- sending, where op_flags say so ---------------------------------------------------------------------- */
+/* ---- sending, where op_flags say so ---------------------------------------------------------- */
 
 static ssize_t cast_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			  fi_addr_t dest, void *context)
@@ -151,7 +151,7 @@ void hd_fi_mc_msg(struct fi_ops_msg *table)
 	table->injectdata = cast_injectdata;
 }
 
-/* ---- joining and leaving ------------------------------------------------------------------------------- */
+/* ---- joining and leaving --------------------------------------------------------------------- */
 
 static int mc_close(struct fid *fid)
 {
@@ -170,7 +170,9 @@ static int mc_close(struct fid *fid)
 
 static struct fi_ops mc_fid_ops = HD_FI_FID_OPS(mc_close, hd_fi_no_bind, hd_fi_no_control);
 
-/* What the endpoint may do with groups, or of that what the flags say. 0: nothing of what is asked. */
+/*
+ * What the endpoint may do with groups, or of that what the flags say. 0: nothing of what is asked.
+ */
 static unsigned how_of(const struct hd_fi_ep *ep, uint64_t flags)
 {
 	unsigned can = (ep->bound.tx.caps & FI_MULTICAST && ep->bound.tx.caps & FI_SEND ? HD_GROUP_SEND : 0) |
@@ -239,7 +241,10 @@ static int mc_take_address(const struct hd_fi_ep *ep, const void *addr, union hd
 		    : hd_fi_no(FI_EINVAL, "fi_join of an address that is neither IPv4 nor IPv6");
 }
 
-/* Whoever reads the event may use the group at once, perhaps by the pointer that the caller has given, so that is set before. */
+/*
+ * Whoever reads the event may use the group at once, perhaps by the pointer that the caller has
+ * given, so that is set before.
+ */
 static int join_tell(struct hd_fi_mc *mc, struct fid_mc **out)
 {
 	const struct fi_eq_entry done = { .fid = &mc->fid.fid, .context = mc->fid.fid.context };

@@ -13,15 +13,18 @@ int hd_fi_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct fid_
 ssize_t hd_fi_mc_send(struct hd_fi_ep *ep, const struct fi_msg *msg, uint64_t flags);
 
 /*
- * The same in two steps: hd_fi_mc_take checks a call and fills in s->flags, whose tag and data the caller does; hd_fi_mc_start says it, and has
- * completed it where s->flags ask for that. Caller holds the node's lock for the second. -FI_EINVAL: s->dest is no group that it may
- * speak in.
+ * The same in two steps: hd_fi_mc_take checks a call and fills in s->flags, whose tag and data the
+ * caller does; hd_fi_mc_start says it, and has completed it where s->flags ask for that. Caller
+ * holds the node's lock for the second. -FI_EINVAL: s->dest is no group that it may speak in.
  */
 int hd_fi_mc_take(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t flags,
 		  struct hd_fi_send *s);
 int hd_fi_mc_start(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, const struct hd_fi_send *s);
 
-/* hd_fi_mc_msg: FI_MULTICAST is one of the endpoint's op_flags: its calls without flags go to groups. */
+/*
+ * hd_fi_mc_msg: FI_MULTICAST is one of the endpoint's op_flags: its calls
+ * without flags go to groups.
+ */
 void hd_fi_mc_msg(struct fi_ops_msg *table);
 
 #endif

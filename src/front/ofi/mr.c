@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_mr(3). Nothing has to be registered for sends and receives; a program may do it all the same. What the
- * domain was opened with decides the rest: FI_MR_PROV_KEY (or FI_MR_BASIC): we draw the keys, else the program
- * chooses; FI_MR_VIRT_ADDR: peers name virtual addresses, else offsets; FI_MR_RAW: keys are told by
- * fi_mr_raw_attr alone; FI_MR_RMA_EVENT, FI_MR_ENDPOINT: regions wait for fi_mr_enable. The other bits ask
- * nothing of a program here.
+ * fi_mr(3). Nothing has to be registered for sends and receives; a program may do it all the same.
+ * What the domain was opened with decides the rest: FI_MR_PROV_KEY (or FI_MR_BASIC): we draw the
+ * keys, else the program chooses; FI_MR_VIRT_ADDR: peers name virtual addresses, else offsets;
+ * FI_MR_RAW: keys are told by fi_mr_raw_attr alone; FI_MR_RMA_EVENT, FI_MR_ENDPOINT: regions wait
+ * for fi_mr_enable. The other bits ask nothing of a program here.
  */
 #include "front/ofi/auth.h"
 #include "front/ofi/stubs.h"
@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the bits that say nothing of access, as FI_RMA beside FI_REMOTE_READ, none is refused: libfabric's providers take no notice of them. */
+/*
+ * Of the bits that say nothing of access, as FI_RMA beside FI_REMOTE_READ, none is refused:
+ * libfabric's providers take no notice of them.
+ */
 static uint32_t mr_access_of(uint64_t access)
 {
 	return (access & (FI_SEND | FI_WRITE) ? HD_ACCESS_LOCAL_READ : 0) |
@@ -22,7 +25,7 @@ static uint32_t mr_access_of(uint64_t access)
 	       (access & FI_REMOTE_WRITE ? HD_ACCESS_REMOTE_WRITE | HD_ACCESS_REMOTE_ATOMIC : 0);
 }
 
-/* ---- closing ------------------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 /* Forget the endpoint. The domain's lock protects both ends of the tie. */
 static void unbind_ep(struct hd_fi_mr *mr)
@@ -70,7 +73,7 @@ static int mr_close(struct fid *fid)
 	return 0;
 }
 
-/* ---- binding and enabling ------------------------------------------------------------------------------ */
+/* ---- binding and enabling -------------------------------------------------------------------- */
 
 #define CNTR_FLAGS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 
@@ -111,7 +114,10 @@ static void tell_ep(struct hd_fi_mr *mr)
 	hd_fi_unlock(mr->domain);
 }
 
-/* A region that is in use already needs an endpoint that is; one that waits for fi_mr_enable does not yet. */
+/*
+ * A region that is in use already needs an endpoint that is; one that waits for
+ * fi_mr_enable does not yet.
+ */
 static int bind_ep(struct hd_fi_mr *mr, struct hd_fi_ep *ep, uint64_t flags)
 {
 	if (flags)
@@ -171,7 +177,7 @@ static int mr_refresh(const struct fi_mr_modify *modify)
 	return modify->flags ? hd_fi_no(FI_EBADFLAGS, "fi_mr_refresh takes no flags") : 0;
 }
 
-/* ---- raw keys ------------------------------------------------------------------------------------------ */
+/* ---- raw keys -------------------------------------------------------------------------------- */
 
 static int get_raw(const struct hd_fi_mr *mr, const struct fi_mr_raw_attr *attr)
 {
@@ -200,7 +206,7 @@ int hd_fi_mr_map_raw(const struct fi_mr_map_raw *map)
 	return 0;
 }
 
-/* ---- control ------------------------------------------------------------------------------------------- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 static int mr_control(struct fid *fid, int command, void *arg)
 {
@@ -223,11 +229,11 @@ static int mr_control(struct fid *fid, int command, void *arg)
 
 static struct fi_ops mr_fid_ops = HD_FI_FID_OPS(mr_close, mr_bind, mr_control);
 
-/* ---- registering --------------------------------------------------------------------------------------- */
+/* ---- registering ----------------------------------------------------------------------------- */
 
 /*
- * Whether a segment can be one, which may be empty. NULL is no buffer, but a region of the whole address space begins there: some
- * programs register that, and name virtual addresses as offsets.
+ * Whether a segment can be one, which may be empty. NULL is no buffer, but a region of the whole
+ * address space begins there: some programs register that, and name virtual addresses as offsets.
  */
 static bool segment_can_be(const struct iovec *iov)
 {
@@ -239,8 +245,8 @@ static bool segment_can_be(const struct iovec *iov)
 }
 
 /*
- * What says that memory is a device's is for domains with FI_HMEM, which there are none of: iface and device are not looked at, as fi_mr(3) has it, and the
- * flags are no flags.
+ * What says that memory is a device's is for domains with FI_HMEM, which there are none of: iface
+ * and device are not looked at, as fi_mr(3) has it, and the flags are no flags.
  */
 static int mr_check_attr(const struct fi_mr_attr *attr, uint64_t flags)
 {

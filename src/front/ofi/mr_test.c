@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Registration, fi_mr(3), as far as one process sees it: which modes are answered, and what each makes of the
- * calls. A domain may also be opened with modes that we never ask for.
+ * Registration, fi_mr(3), as far as one process sees it: which modes are answered, and what each
+ * makes of the calls. A domain may also be opened with modes that we never ask for.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +62,7 @@ static struct fid_mr *must_reg(struct world *w, uint64_t key, uint64_t flags)
 	return mr;
 }
 
-/* ---- modes --------------------------------------------------------------------------------------------- */
+/* ---- modes ----------------------------------------------------------------------------------- */
 
 static int answer(uint32_t version, int mr_mode)
 {
@@ -180,7 +180,7 @@ static void raw_keys_travel_through_the_mapping(void **state)
 	}
 }
 
-/* ---- binding ------------------------------------------------------------------------------------------- */
+/* ---- binding --------------------------------------------------------------------------------- */
 
 static void counters_are_bound_before_enabling(void **state)
 {
@@ -255,7 +255,7 @@ static void regions_belong_to_the_endpoint(void **state)
 	}
 }
 
-/* ---- what is refused ----------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static int reg_with(struct world *w, struct iovec iov, uint64_t access, uint64_t offset, uint64_t flags)
 {
@@ -280,7 +280,8 @@ static void bad_regions_are_refused(void **state)
 	assert_int_equal(reg_with(&w, good, FI_REMOTE_READ, 0, FI_RMA_EVENT), 0);
 	assert_int_equal(reg_with(&w, all, FI_REMOTE_READ, 0, 0), 0);
 	assert_int_equal(reg_with(&w, (struct iovec){ NULL, 8 }, FI_REMOTE_READ, 0, 0), -FI_EINVAL);
-	assert_int_equal(reg_with(&w, (struct iovec){ memory, 0 }, FI_REMOTE_READ, 0, 0), 0); /* of nothing */
+	/* of nothing */
+	assert_int_equal(reg_with(&w, (struct iovec){ memory, 0 }, FI_REMOTE_READ, 0, 0), 0);
 	assert_int_equal(reg_with(&w, (struct iovec){ NULL, 0 }, FI_REMOTE_READ, 0, 0), 0);
 	assert_int_equal(reg_with(&w, end, FI_REMOTE_READ, 0, 0), -FI_EINVAL);
 	assert_int_equal(reg_with(&w, good, FI_RMA | FI_SEND | FI_REMOTE_READ, 0, 0),

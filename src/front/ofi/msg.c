@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_msg(3). The calls that programs make most exist with and without the node's lock; those with segments
- * and flags look.
+ * fi_msg(3). The calls that programs make most exist with and without the node's lock; those with
+ * segments and flags look.
  */
 #include "front/ofi/mc.h"
 #include "front/ofi/newer.h"

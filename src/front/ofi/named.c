@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The names that fi_setname(3) gives endpoints which are not enabled yet: until they are, their ports are held, and who calls there is refused. */
+/*
+ * The names that fi_setname(3) gives endpoints which are not enabled yet: until they are, their
+ * ports are held, and who calls there is refused.
+ */
 #include "front/ofi/ep.h"
 
 #include <string.h>

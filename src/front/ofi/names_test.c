@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* An endpoint that the program has inserted by two addresses of its host; it is the program's own. fi_av(3), FI_DIRECTED_RECV and FI_SOURCE. */
+/*
+ * An endpoint that the program has inserted by two addresses of its host; it is the program's own.
+ * fi_av(3), FI_DIRECTED_RECV and FI_SOURCE.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -103,7 +106,9 @@ static fi_addr_t done(struct world *w, int sends, char *in)
 	return of_in;
 }
 
-/* The receive names the second, which nobody has called yet when the message comes under the first. */
+/*
+ * The receive names the second, which nobody has called yet when the message comes under the first.
+ */
 static void two_names_are_one_sender(void **state)
 {
 	char in[8];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * libfabric's interface from 1.17 to the newest, whichever headers are there: names that older ones have not yet, and that newer ones have
- * no more or warn of; structures as they have grown. fi_getinfo(3), fi_domain(3), fi_av(3), fi_cq(3), fi_mr(3), fi_msg(3).
+ * libfabric's interface from 1.17 to the newest, whichever headers are there: names that older ones
+ * have not yet, and that newer ones have no more or warn of; structures as they have grown.
+ * fi_getinfo(3), fi_domain(3), fi_av(3), fi_cq(3), fi_mr(3), fi_msg(3).
  *
- * What a bit means is decided by the version that the program asked for. What a structure holds is decided by the library, which makes it:
- * hd_fi_core(), and nothing is read or written beyond that.
+ * What a bit means is decided by the version that the program asked for. What a structure holds is
+ * decided by the library, which makes it: hd_fi_core(), and nothing is read or written beyond that.
  */
 #ifndef HEDDLE_FRONT_OFI_NEWER_H
 #define HEDDLE_FRONT_OFI_NEWER_H
@@ -21,9 +22,11 @@
 #define HD_FI_OLDEST FI_VERSION(1, 17)
 #define HD_FI_NEWEST FI_VERSION(2, 0xfff) /* a series keeps what its versions have meant */
 
-/* ---- names ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
-/* Gone since 2.0, or with a warning at each use; there is nothing else behind them in any version. */
+/*
+ * Gone since 2.0, or with a warning at each use; there is nothing else behind them in any version.
+ */
 #undef FI_VARIABLE_MSG
 #undef FI_BUFFERED_RECV
 #undef FI_PROV_SPECIFIC
@@ -60,11 +63,14 @@
 #define FI_RESCAN (UINT64_C(1) << 35)	     /* flag of fi_getinfo */
 #define FI_FIREWALL_ADDR (UINT64_C(1) << 42) /* flag of fi_av_insert */
 
-/* Options of endpoints, fi_endpoint(3): FI_OPT_CUDA_API_PERMITTED (1.19) and those behind it, of 2.0 and 2.1. */
+/*
+ * Options of endpoints, fi_endpoint(3): FI_OPT_CUDA_API_PERMITTED (1.19) and those
+ * behind it, of 2.0 and 2.1.
+ */
 #define HD_FI_OPT_CUDA (FI_OPT_XPU_TRIGGER + 1)
 #define HD_FI_OPT_SHARED_MEMORY (HD_FI_OPT_CUDA + 1)
-#define HD_FI_OPT_MAX \
-	(HD_FI_OPT_CUDA + 2) /* FI_OPT_MAX_MSG_SIZE, and of tagged messages, RMA, atomic operations */
+/* FI_OPT_MAX_MSG_SIZE, and of tagged messages, RMA, atomic operations */
+#define HD_FI_OPT_MAX (HD_FI_OPT_CUDA + 2)
 #define HD_FI_OPT_INJECT (HD_FI_OPT_CUDA + 6) /* FI_OPT_INJECT_MSG_SIZE and likewise */
 
 /* Enumerators, by numbers. */
@@ -72,9 +78,11 @@
 #define HD_FI_CNTR_EVENTS_BYTES (FI_CNTR_EVENTS_COMP + 1) /* FI_CNTR_EVENTS_BYTES, 1.22 */
 #define HD_FI_SOCKADDR_IP (FI_ADDR_CXI + 2)		  /* FI_SOCKADDR_IP, 2.0 */
 
-/* ---- structures ------------------------------------------------------------------------------------------------------------------ */
+/* ---- structures ------------------------------------------------------------------------------ */
 
-/* The end of struct fi_domain_attr, from tclass on. Each member with the version that brought it. */
+/*
+ * The end of struct fi_domain_attr, from tclass on. Each member with the version that brought it.
+ */
 struct hd_fi_domain_tail {
 	uint32_t tclass;	     /* 1.9 */
 	size_t max_ep_auth_key;	     /* 1.20 */
@@ -96,7 +104,10 @@ static inline const struct hd_fi_domain_tail *hd_fi_domain_tail_of(const struct 
 	return (const struct hd_fi_domain_tail *)(const void *)((const char *)attr + HD_FI_DOMAIN_TAIL);
 }
 
-/* hd_fi_core: the version of the library that has loaded us; hd_fi_api: the newest interface that we speak with it. */
+/*
+ * hd_fi_core: the version of the library that has loaded us; hd_fi_api: the newest
+ * interface that we speak with it.
+ */
 static inline uint32_t hd_fi_core(void)
 {
 	return fi_version();
@@ -126,7 +137,10 @@ struct hd_fi_cq_err_entry {
 	fi_addr_t src_addr;
 };
 
-/* struct fi_ops_av as it is since 1.20: a library of that age looks at its size before it calls what came last. */
+/*
+ * struct fi_ops_av as it is since 1.20: a library of that age looks at its size before
+ * it calls what came last.
+ */
 struct hd_fi_ops_av {
 	struct fi_ops_av old;
 	int (*insert_auth_key)(struct fid_av *av, const void *auth_key, size_t auth_key_size,

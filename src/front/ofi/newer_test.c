@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A stand-in for libraries of other versions: it says which one it is, and makes structures of that one's size, with nothing behind them.
- * What the provider reads or writes beyond them ends the test.
+ * A stand-in for libraries of other versions: it says which one it is, and makes
+ * structures of that one's size, with nothing behind them. What the provider reads or
+ * writes beyond them ends the test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@ static const uint32_t cores[] = { FI_VERSION(1, 17), FI_VERSION(1, 20), FI_VERSI
 				  FI_VERSION(2, 0),  FI_VERSION(2, 5),	FI_VERSION(2, 6) };
 #define CORES (sizeof(cores) / sizeof(cores[0]))
 
-/* ---- the library ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 uint32_t fi_version(void)
 {
@@ -91,7 +92,7 @@ void fi_freeinfo(struct fi_info *info)
 	}
 }
 
-/* ---- programs -------------------------------------------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static int ask(uint32_t version, const struct fi_info *hints, struct fi_info **out)
 {
@@ -151,7 +152,10 @@ static void nothing_newer_than_the_library_is_spoken(void **state)
 	assert_true(FI_MAJOR(hd_fi_api()) == 2);
 }
 
-/* Bit 48 is FI_VARIABLE_MSG, and FI_EXACT_DIRECTED_RECV since 2.0; 45 came then. The program's version decides, not the library's. */
+/*
+ * Bit 48 is FI_VARIABLE_MSG, and FI_EXACT_DIRECTED_RECV since 2.0; 45 came then. The program's
+ * version decides, not the library's.
+ */
 static void bits_mean_what_the_program_asked_for(void **state)
 {
 	const uint64_t bit45 = UINT64_C(1) << 45, bit48 = UINT64_C(1) << 48;
@@ -245,7 +249,7 @@ static void newer_members_are_kept_or_refused(void **state)
 	assert_int_equal(asks_of_domain(FI_VERSION(1, 22), groups), 0);
 }
 
-/* ---- objects --------------------------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 struct opened {
 	struct fi_info *info;

@@ -21,7 +21,10 @@
 #define MSG_RX_CAPS (RDM_RX_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR))
 #define MSG_CAPS (MSG_TX_CAPS | MSG_RX_CAPS | HD_FI_DOMAIN_CAPS)
 
-/* Unreliable: nothing answers, so a send is over when it has left, and levels beyond that do not exist. */
+/*
+ * Unreliable: nothing answers, so a send is over when it has left, and levels
+ * beyond that do not exist.
+ */
 #define DGRAM_TX_CAPS (FI_NAMED_RX_CTX | FI_MSG | FI_TAGGED | FI_SEND | FI_TRIGGER | FI_MULTICAST)
 #define DGRAM_RX_CAPS \
 	(RDM_RX_CAPS & \
@@ -32,7 +35,10 @@
 #define TX_OP_FLAGS (FI_COMPLETION | FI_INJECT | HD_FI_LEVELS)
 #define RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV | HD_FI_LEVELS)
 
-/* As sent, and messages never before the data of earlier writes. What follows a message, and messages behind a read, are on request. */
+/*
+ * As sent, and messages never before the data of earlier writes. What follows a message, and
+ * messages behind a read, are on request.
+ */
 #define RMA_ORDER \
 	(FI_ORDER_SAW | FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_RMA_RAR | \
 	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | \

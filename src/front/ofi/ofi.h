@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The libfabric provider `heddle`: what its files share. It translates libfabric's objects, flags and
- * structures to the engine's and back, and checks arguments against the manual pages; it moves no data.
+ * The libfabric provider `heddle`: what its files share. It translates libfabric's objects,
+ * flags and structures to the engine's and back, and checks arguments against the manual
+ * pages; it moves no data.
  *
  *	fabric ─┬─ event queues (eq.c)
- *	        └─ domain = one hd_node ─┬─ address vector (av.c): fi_addr_t is an index into an array of hd_dest
+ *	        └─ domain = one hd_node ─┬─ address vector (av.c): fi_addr_t is an index into an
+ *	                                 │  array of hd_dest
  *	                                 ├─ completion queue (cq.c) = hd_cq
  *	                                 ├─ counter (cntr.c) = hd_cntr
  *	                                 ├─ memory region (mr.c) = hd_mr
- *	                                 └─ endpoint (ep.c) = hd_ep from fi_enable on; data calls in msg.c and tagged.c
+ *	                                 └─ endpoint (ep.c) = hd_ep from fi_enable on; data calls
+ *	                                    in msg.c and tagged.c
  *
- * Threads: libfabric's control calls may come from any thread. A domain with FI_THREAD_DOMAIN and manual
- * progress has a node without a lock; all others take the node's lock. Data calls and fi_cq_read exist twice,
- * with and without it, and an object gets the table that fits when it is enabled or opened, so that the data
- * path has no branch for it.
+ * Threads: libfabric's control calls may come from any thread. A domain with FI_THREAD_DOMAIN and
+ * manual progress has a node without a lock; all others take the node's lock. Data calls and
+ * fi_cq_read exist twice, with and without it, and an object gets the table that fits when it is
+ * enabled or opened, so that the data path has no branch for it.
  */
 #ifndef HEDDLE_FRONT_OFI_OFI_H
 #define HEDDLE_FRONT_OFI_OFI_H
@@ -54,14 +57,17 @@
 
 extern struct fi_provider hd_fi_provider;
 
-/* ---- what is offered (offer.c, hints.c, info.c) -------------------------------------------------------- */
+/* ---- what is offered (offer.c, hints.c, info.c) ---------------------------------------------- */
 
 /* what belongs to messages, to one-sided operations */
 #define HD_FI_MODIFIERS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 /* given to everybody who receives, to everybody */
 #define HD_FI_SECONDARY (FI_MULTI_RECV | FI_SOURCE | HD_FI_DOMAIN_CAPS)
 #define HD_FI_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SHARED_AV)
-/* change what calls cost or do: only for who names them; FI_EXACT_DIRECTED_RECV has the bit of FI_VARIABLE_MSG */
+/*
+ * change what calls cost or do: only for who names them; FI_EXACT_DIRECTED_RECV has
+ * the bit of FI_VARIABLE_MSG
+ */
 #define HD_FI_ON_REQUEST (FI_FENCE | FI_VARIABLE_MSG | FI_SOURCE_ERR | FI_AV_USER_ID | FI_COLLECTIVE)
 
 /* receives that may name their source: sets of these */
@@ -71,7 +77,10 @@ enum hd_fi_directed {
 	HD_FI_DIRECTED_EXACT = 4 /* those have to */
 };
 
-/* completion levels: the buffer is free (the default), it is at the target endpoint, it is matched there */
+/*
+ * completion levels: the buffer is free (the default), it is at the target
+ * endpoint, it is matched there
+ */
 #define HD_FI_ARRIVED_LEVELS (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 #define HD_FI_LEVELS (FI_INJECT_COMPLETE | HD_FI_ARRIVED_LEVELS | FI_MATCH_COMPLETE)
 
@@ -85,18 +94,19 @@ enum hd_fi_directed {
 #define HD_FI_ERR_DATA sizeof(struct sockaddr_in6) /* FI_SOURCE_ERR: an address */
 #define HD_FI_MR_KEY_SIZE 8
 #define HD_FI_MIN_MULTI_RECV 64
-#define HD_FI_PREFIX 16 /* msg_prefix_size: nothing of ours goes there, so it is as small as is useful */
+/* msg_prefix_size: nothing of ours goes there, so it is as small as is useful */
+#define HD_FI_PREFIX 16
 #define HD_FI_TAG_FORMAT UINT64_C(0xaaaaaaaaaaaaaaaa) /* 64 fields of one bit */
 
 /*
- * hd_fi_getinfo answers fi_getinfo(3): a list, allocated with fi_allocinfo(3) and freed by the caller, with
- * one info for each offer (offer.h) that suits. -FI_ENODATA when none does; the reason is logged at level
- * info. Any thread. May resolve names, and then block.
+ * hd_fi_getinfo answers fi_getinfo(3): a list, allocated with fi_allocinfo(3) and freed by the
+ * caller, with one info for each offer (offer.h) that suits. -FI_ENODATA when none does; the reason
+ * is logged at level info. Any thread. May resolve names, and then block.
  */
 int hd_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		  const struct fi_info *hints, struct fi_info **out);
 
-/* ---- addresses (addr.c) -------------------------------------------------------------------------------- */
+/* ---- addresses (addr.c) ---------------------------------------------------------------------- */
 
 union hd_fi_addr {
 	struct sockaddr sa;
@@ -105,29 +115,35 @@ union hd_fi_addr {
 };
 
 /*
- * hd_fi_family returns the family that an addr_format stands for (AF_UNSPEC for any), or -1 for a format not
- * offered.
+ * hd_fi_family returns the family that an addr_format stands for (AF_UNSPEC for any), or -1
+ * for a format not offered.
  */
 int hd_fi_family(uint32_t addr_format);
 
-/* hd_fi_addr_is_any tells whether it is a wildcard address with port 0; hd_fi_addr_is_whole, whether it has an address and a port. */
+/*
+ * hd_fi_addr_is_any tells whether it is a wildcard address with port 0; hd_fi_addr_is_whole,
+ * whether it has an address and a port.
+ */
 bool hd_fi_addr_is_any(const union hd_fi_addr *addr);
 bool hd_fi_addr_is_whole(const union hd_fi_addr *addr);
 
-/* hd_fi_addr_is_local tells whether this host can bind to the address, any port. Makes a socket for it. */
+/*
+ * hd_fi_addr_is_local tells whether this host can bind to the address, any
+ * port. Makes a socket for it.
+ */
 bool hd_fi_addr_is_local(const union hd_fi_addr *addr);
 
 /*
- * hd_fi_addr_copy copies size bytes of a program's address. -FI_EINVAL when size or family (AF_UNSPEC: any)
- * do not fit.
+ * hd_fi_addr_copy copies size bytes of a program's address. -FI_EINVAL when size or family
+ * (AF_UNSPEC: any) do not fit.
  */
 int hd_fi_addr_copy(const void *from, size_t size, int family, union hd_fi_addr *out);
 
 /*
  * hd_fi_resolve looks up node and service, of which one may be NULL; a node of the form
- * fi_sockaddr://host:port (FI_ADDR_STR) is understood without a service. passive: without a node the wildcard
- * address, else the loopback. numeric: no name lookup. 0, -FI_EINVAL, or -FI_ENODATA when there is no such
- * address. Blocks for the lookup.
+ * fi_sockaddr://host:port (FI_ADDR_STR) is understood without a service. passive: without a node
+ * the wildcard address, else the loopback. numeric: no name lookup. 0, -FI_EINVAL, or -FI_ENODATA
+ * when there is no such address. Blocks for the lookup.
  */
 struct hd_fi_lookup {
 	const char *node, *service;
@@ -137,22 +153,22 @@ struct hd_fi_lookup {
 int hd_fi_resolve(const struct hd_fi_lookup *what, union hd_fi_addr *out);
 
 /*
- * hd_fi_addr_text writes fi_sockaddr_in://10.0.0.1:4000 as fi_av_straddr(3) wants it, cut to size. Returns
- * the bytes that the whole text needs, its zero included.
+ * hd_fi_addr_text writes fi_sockaddr_in://10.0.0.1:4000 as fi_av_straddr(3) wants it, cut to size.
+ * Returns the bytes that the whole text needs, its zero included.
  */
 size_t hd_fi_addr_text(const void *addr, char *text, size_t size);
 
 /*
- * hd_fi_addr_out copies an address to a program's buffer, cut to *size; *size becomes what it needs. 0 or
- * -FI_ETOOSMALL.
+ * hd_fi_addr_out copies an address to a program's buffer, cut to *size; *size becomes what it
+ * needs. 0 or -FI_ETOOSMALL.
  */
 int hd_fi_addr_out(const struct sockaddr *sa, void *out, size_t *size);
 
-/* ---- objects ------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 /*
- * Handles come from the program: one that is passed to us as an argument is believed only when its magic
- * number is right. It is wiped at close, so that most stale handles are noticed too.
+ * Handles come from the program: one that is passed to us as an argument is believed only when its
+ * magic number is right. It is wiped at close, so that most stale handles are noticed too.
  */
 enum hd_fi_magic {
 	HD_FI_FABRIC = 0x68660001,
@@ -202,7 +218,8 @@ struct hd_fi_domain {
 	bool automatic; /* a thread of the node makes progress, too */
 	bool mr_events; /* FI_MR_COMPLETE goes to eq */
 	bool overruns;	/* FI_RM_DISABLED: CQs are not protected */
-	int mr_mode; /* that is in use; FI_MR_BASIC as the bits that it stands for, FI_MR_SCALABLE as none */
+	/* that is in use; FI_MR_BASIC as the bits that it stands for, FI_MR_SCALABLE as none */
+	int mr_mode;
 	size_t key_size; /* bytes of a region's key */
 	uint32_t addr_format;
 	enum fi_av_type av_type;
@@ -223,7 +240,8 @@ struct hd_fi_domain {
 /* What a queue or a counter is waited for with; wait.h has the functions. */
 struct hd_fi_waiting {
 	enum fi_wait_obj obj; /* FI_WAIT_UNSPEC has become FI_WAIT_FD */
-	struct hd_wset *set; /* to be joined by the object: the program's, or its own; NULL for other kinds */
+	/* to be joined by the object: the program's, or its own; NULL for other kinds */
+	struct hd_wset *set;
 	struct hd_wake_set *bell; /* of FI_WAIT_MUTEX_COND, or of such a set of the program's */
 };
 
@@ -237,8 +255,8 @@ struct hd_fi_cq {
 	struct hd_fi_waiting waiting;
 	_Atomic int users; /* endpoints, poll sets */
 	bool looks;	   /* endpoints are bound, or have been, with a prefix or FI_SOURCE_ERR */
-	struct sockaddr_storage
-		stranger; /* the last one that was told of without room for him; under the node's lock */
+	/* the last one that was told of without room for him; under the node's lock */
+	struct sockaddr_storage stranger;
 	struct hd_fi_object object;
 };
 
@@ -280,8 +298,8 @@ static inline bool hd_fi_is(const void *handle, size_t fclass)
 }
 
 /*
- * hd_fi_as: the object behind a handle (a struct fid or what begins with one), or NULL when it is not one of
- * ours of that class.
+ * hd_fi_as: the object behind a handle (a struct fid or what begins with one), or NULL when it is
+ * not one of ours of that class.
  */
 #define hd_fi_as(type, kind, class, handle) \
 	(hd_fi_is(handle, class) && ((const struct type *)(const void *)(handle))->magic == (kind) \
@@ -301,27 +319,28 @@ static inline void hd_fi_unlock(const struct hd_fi_domain *domain)
 }
 
 /*
- * hd_fi_domain_add and hd_fi_domain_drop: an object of the domain is opened, is closed; entry may be NULL.
- * Any thread.
+ * hd_fi_domain_add and hd_fi_domain_drop: an object of the domain is opened, is closed; entry
+ * may be NULL. Any thread.
  */
 void hd_fi_domain_add(struct hd_fi_domain *domain, struct hd_fi_object *object, struct fid *fid);
 void hd_fi_domain_drop(struct hd_fi_domain *domain, struct hd_fi_object *object);
 
 /*
- * hd_fi_domain_share: connected endpoints come to a domain that has no lock: it has one from now on, and all of its objects use it. The
- * program is in no other call on the domain: it was opened with FI_THREAD_DOMAIN. hd_fi_cq_share, hd_fi_ep_share_lock: one object's part.
+ * hd_fi_domain_share: connected endpoints come to a domain that has no lock: it has one from now
+ * on, and all of its objects use it. The program is in no other call on the domain: it was opened
+ * with FI_THREAD_DOMAIN. hd_fi_cq_share, hd_fi_ep_share_lock: one object's part.
  */
 void hd_fi_domain_share(struct hd_fi_domain *domain);
 void hd_fi_cq_share(struct fid *fid);
 void hd_fi_ep_share_lock(struct fid *fid);
 
 /*
- * hd_fi_domain_set_reader notes how completions of endpoint `index` are read; an av of NULL forgets. 0 or
- * -FI_ENOMEM. Caller holds the node's lock.
+ * hd_fi_domain_set_reader notes how completions of endpoint `index` are read; an av of NULL
+ * forgets. 0 or -FI_ENOMEM. Caller holds the node's lock.
  */
 int hd_fi_domain_set_reader(struct hd_fi_domain *domain, uint32_t index, struct hd_fi_reader reader);
 
-/* ---- opening: one call per kind, in the file of its name; the fi_ call's manual page is the contract ------- */
+/* ---- opening: one call per kind, in the file of its name, as the fi_ call's page has it ---- */
 
 int hd_fi_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context);
 int hd_fi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **out,
@@ -335,14 +354,17 @@ int hd_fi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 int hd_fi_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **out);
 
 /*
- * hd_fi_opened finds what this process has open, for fi_getinfo: the first fabric, the first domain, or NULL.
- * Any thread.
+ * hd_fi_opened finds what this process has open, for fi_getinfo: the first fabric, the first
+ * domain, or NULL. Any thread.
  */
 struct fid_fabric *hd_fi_opened_fabric(void);
 struct fid_domain *hd_fi_opened_domain(void);
 void hd_fi_domain_list(struct hd_fi_domain *domain, bool listed);
 
-/* hd_fi_cq_look: from now on the readers of endpoints are looked at for each entry when this CQ is read. */
+/*
+ * hd_fi_cq_look: from now on the readers of endpoints are looked at for each
+ * entry when this CQ is read.
+ */
 void hd_fi_cq_look(struct hd_fi_cq *cq);
 
 /* What fi_trywait(3) does for one CQ or counter: 0, -FI_EAGAIN. */
@@ -350,45 +372,52 @@ int hd_fi_cq_trywait(struct fid *fid);
 int hd_fi_cntr_trywait(struct fid *fid);
 int hd_fi_eq_trywait(struct fid *fid);
 
-/* hd_fi_eq_post writes an event for a program to read; hd_fi_eq_use counts its users. Any thread. */
+/*
+ * hd_fi_eq_post writes an event for a program to read; hd_fi_eq_use counts its users. Any thread.
+ */
 int hd_fi_eq_post(struct hd_fi_eq *eq, uint32_t event, const void *data, size_t len);
 void hd_fi_eq_use(struct hd_fi_eq *eq, int delta);
 
-/* hd_fi_eq_fail writes an error entry: what failed on behalf of fid, with the context and data of its page. err: a positive errno. */
+/*
+ * hd_fi_eq_fail writes an error entry: what failed on behalf of fid, with the context and data of
+ * its page. err: a positive errno.
+ */
 int hd_fi_eq_fail(struct hd_fi_eq *eq, struct fid *fid, void *context, uint64_t data, int err);
 struct hd_evq *hd_fi_eq_evq(struct hd_fi_eq *eq); /* NULL for NULL */
 struct hd_fi_eq *hd_fi_eq_as(struct fid *fid, const struct hd_fi_fabric *fabric);
 
 extern struct fi_ops_mr hd_fi_mr_ops; /* mr.c */
 int hd_fi_mr_map_raw(const struct fi_mr_map_raw *map);
-void hd_fi_mr_drop_ep(struct hd_fi_ep *ep); /* regions that are bound to a closing endpoint forget it */
+/* regions that are bound to a closing endpoint forget it */
+void hd_fi_mr_drop_ep(struct hd_fi_ep *ep);
 
-/* ---- errors (errors.c) --------------------------------------------------------------------------------- */
+/* ---- errors (errors.c) ----------------------------------------------------------------------- */
 
 /*
- * hd_fi_errno: the fabric errno for a positive errno of the engine's completions. hd_fi_ret: the same for
- * negative results.
+ * hd_fi_errno: the fabric errno for a positive errno of the engine's completions. hd_fi_ret: the
+ * same for negative results.
  */
 int hd_fi_errno(int err);
 #define hd_fi_ret(result, ...) hd_fi_ret_at((result), __func__, __LINE__, "" __VA_ARGS__)
 int hd_fi_ret_at(int result, const char *where, int line, const char *why);
 
 /*
- * hd_fi_no(FI_EINVAL) is -FI_EINVAL: every answer of a call that is refused is made by it, and so has a line in the log at level debug that
- * tells where, hd_fi_ret those that the engine refuses. Not for what comes of itself: -FI_EAGAIN, a buffer to be made larger, no such offer.
- * hd_fi_no(FI_EINVAL, "why") says why as well: which call, and what about it; hd_fi_ret takes such words, too. Only what its errno says
- * by itself, -FI_ENOMEM, needs none.
+ * hd_fi_no(FI_EINVAL) is -FI_EINVAL: every answer of a call that is refused is made by it, and so
+ * has a line in the log at level debug that tells where, hd_fi_ret those that the engine refuses.
+ * Not for what comes of itself: -FI_EAGAIN, a buffer to be made larger, no such offer.
+ * hd_fi_no(FI_EINVAL, "why") says why as well: which call, and what about it; hd_fi_ret takes such
+ * words, too. Only what its errno says by itself, -FI_ENOMEM, needs none.
  */
 #define hd_fi_no(err, ...) (hd_fi_refused((err), __func__, __LINE__, "" __VA_ARGS__), -(err))
 void hd_fi_refused(int err, const char *where, int line, const char *why) __attribute__((cold));
 
 /*
- * hd_fi_strerror describes a prov_errno, as fi_cq_strerror(3): written to buf when there is one; static text
- * is returned.
+ * hd_fi_strerror describes a prov_errno, as fi_cq_strerror(3): written to buf when there is one;
+ * static text is returned.
  */
 const char *hd_fi_strerror(int prov_errno, char *buf, size_t len);
 
-/* ---- tables (msg.c, tagged.c, prefix.c, rma.c, atomic.c; stubs.h has those that refuse) ------------------------------------------- */
+/* ---- tables (msg.c, tagged.c, prefix.c, rma.c, atomic.c; stubs.h has those that refuse) ------ */
 
 extern struct fi_ops_msg hd_fi_msg_ops[2];	 /* [locked] */
 extern struct fi_ops_tagged hd_fi_tagged_ops[2]; /* [locked] */

@@ -11,7 +11,10 @@
 
 #include <string.h>
 
-/* -FI_ENOENT when nothing that is posted has this context: then it has completed, or was never here. */
+/*
+ * -FI_ENOENT when nothing that is posted has this context: then it has
+ * completed, or was never here.
+ */
 static ssize_t ep_cancel(fid_t fid, void *context)
 {
 	struct hd_fi_ep *ep = (struct hd_fi_ep *)fid;
@@ -38,7 +41,10 @@ static int put_size(size_t value, void *optval, size_t *optlen)
 	return 0;
 }
 
-/* FI_OPT_MAX_MSG_SIZE and its like: where that limit stands, NULL: it is none of them; and the most that it may be. */
+/*
+ * FI_OPT_MAX_MSG_SIZE and its like: where that limit stands, NULL: it is none of them; and
+ * the most that it may be.
+ */
 struct limit {
 	uint64_t *at, most;
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_close(3) of what receives while the process at the other end is stopped, by SIGSTOP, when it is about to write its part of a message to memory
- * here: it waits for that process, other threads of the program do not, and the memory is the program's when it has come back.
+ * fi_close(3) of what receives while the process at the other end is stopped, by SIGSTOP, when it
+ * is about to write its part of a message to memory here: it waits for that process, other threads
+ * of the program do not, and the memory is the program's when it has come back.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +53,7 @@ struct party {
 static struct shared *shared;
 static pid_t they_are;
 
-/* ---- both -------------------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 static void must(int rc)
 {
@@ -78,7 +79,9 @@ static void party_open(struct party *p)
 	p->memory = calloc(1, LONG);
 }
 
-/* True: a completion. What is under way when an endpoint is closed ends in error at the other end. */
+/*
+ * True: a completion. What is under way when an endpoint is closed ends in error at the other end.
+ */
 static bool completed(struct party *p)
 {
 	struct fi_cq_err_entry bad = { 0 };
@@ -92,7 +95,7 @@ static bool completed(struct party *p)
 	return n == 1;
 }
 
-/* ---- they -------------------------------------------------------------------------------------------------------------------- */
+/* ---- they ------------------------------------------------------------------------------------ */
 
 /* They send again and again, until they have been stopped. */
 static void they(void)
@@ -120,7 +123,7 @@ static void they(void)
 	_exit(0);
 }
 
-/* ---- we ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- we -------------------------------------------------------------------------------------- */
 
 static void post(struct party *p)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Passive endpoints, fi_endpoint(3) and fi_cm(3), and the requests that come to them. A passive endpoint that is closed leaves the requests that the
- * program has read behind, for it may be about to accept them, and its node with them: until the last is answered, or the fabric closes.
+ * Passive endpoints, fi_endpoint(3) and fi_cm(3), and the requests that come to them. A passive
+ * endpoint that is closed leaves the requests that the program has read behind, for it may be about
+ * to accept them, and its node with them: until the last is answered, or the fabric closes.
  */
 #include "base/lock.h"
 #include "base/log.h"
@@ -20,15 +21,18 @@ struct connreq {
 	struct fid fid;
 	struct hd_fi_pep *pep;
 	struct hd_request *request;
-	uint64_t number; /* of no other request: endpoints outlive the requests that they were opened for */
+	/* of no other request: endpoints outlive the requests that they were opened for */
+	uint64_t number;
 	uint32_t acceptors; /* endpoints that were opened for it, and stand */
 	LIST_ENTRY(connreq) entry;
 };
 
-static struct hd_lock cm_lock; /* the lists, what is in them, and the number; taken before nodes' locks */
+/* the lists, what is in them, and the number; taken before nodes' locks */
+static struct hd_lock cm_lock;
 static uint64_t last_number;
 static LIST_HEAD(, hd_fi_pep) peps = LIST_HEAD_INITIALIZER(peps);
-static LIST_HEAD(, hd_fi_pep) closed_peps = LIST_HEAD_INITIALIZER(closed_peps); /* that stay: pep_left */
+/* that stay: pep_left */
+static LIST_HEAD(, hd_fi_pep) closed_peps = LIST_HEAD_INITIALIZER(closed_peps);
 static LIST_HEAD(, connreq) connreqs = LIST_HEAD_INITIALIZER(connreqs);
 
 __attribute__((constructor)) static void pep_cm_lock_init(void)
@@ -36,7 +40,7 @@ __attribute__((constructor)) static void pep_cm_lock_init(void)
 	hd_lock_init(&cm_lock, HD_LOCK_OUTER);
 }
 
-/* ---- handles: compared, not followed ------------------------------------------------------------------- */
+/* ---- handles: compared, not followed --------------------------------------------------------- */
 
 /* Caller holds the lock. */
 static struct hd_fi_pep *pep_find(const void *handle)
@@ -60,7 +64,10 @@ static struct connreq *connreq_find(const void *handle)
 	return c;
 }
 
-/* The request that an endpoint was opened for, if nobody has answered it yet. Caller holds the lock. */
+/*
+ * The request that an endpoint was opened for, if nobody has answered it
+ * yet. Caller holds the lock.
+ */
 static struct connreq *connreq_of(const struct hd_fi_ep *ep)
 {
 	struct connreq *c = connreq_find(hd_fi_ep_request(ep));
@@ -68,7 +75,10 @@ static struct connreq *connreq_of(const struct hd_fi_ep *ep)
 	return c && c->number == ep->connected->number ? c : NULL;
 }
 
-/* The passive endpoint, if it is closed and nothing of it stands any more: it is in no list, and to be freed without the lock. Else NULL. Caller holds the lock. */
+/*
+ * The passive endpoint, if it is closed and nothing of it stands any more: it is in no list, and to
+ * be freed without the lock. Else NULL. Caller holds the lock.
+ */
 static struct hd_fi_pep *pep_left(struct hd_fi_pep *pep)
 {
 	if (!pep->closed || pep->requests || atomic_load(&pep->reading))
@@ -90,7 +100,10 @@ static void pep_free(struct hd_fi_pep *pep)
 	free(pep);
 }
 
-/* It is answered. Returns what to free without the lock. A node that nobody reads events of gets rid of the answer here. Caller holds the lock. */
+/*
+ * It is answered. Returns what to free without the lock. A node that nobody reads events of gets
+ * rid of the answer here. Caller holds the lock.
+ */
 static struct hd_fi_pep *connreq_free(struct connreq *c)
 {
 	struct hd_fi_pep *pep = c->pep;
@@ -106,7 +119,7 @@ static struct hd_fi_pep *connreq_free(struct connreq *c)
 	return pep_left(pep);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static int put_addr(const struct sockaddr *from, void **addr, size_t *len)
 {
@@ -256,7 +269,7 @@ static int pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size
 			   "fi_reject of what is no connection request of this passive endpoint, or was answered");
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static int pep_family_of(const struct hd_fi_pep *pep)
 {
@@ -413,7 +426,7 @@ int hd_fi_handle_take(struct hd_fi_ep *ep, struct fid *handle)
 	return rc;
 }
 
-/* ---- calls on a passive endpoint -------------------------------------------------------------------------- */
+/* ---- calls on a passive endpoint ------------------------------------------------------------- */
 
 static int pep_listen_locked(struct hd_fi_pep *pep)
 {
@@ -513,7 +526,10 @@ static int pep_close(struct fid *fid)
 	return 0;
 }
 
-/* One that the fabric's closed passive endpoints have left; its requests are void. Caller holds the lock. */
+/*
+ * One that the fabric's closed passive endpoints have left; its requests are
+ * void. Caller holds the lock.
+ */
 static struct hd_fi_pep *closed_take(const struct hd_fi_fabric *fabric)
 {
 	struct connreq *c, *next;
@@ -573,7 +589,7 @@ static struct fi_ops_cm pep_cm_ops = {
 	.join = hd_fi_no_join,
 };
 
-/* ---- opening ---------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void pep_forked(void *arg)
 {

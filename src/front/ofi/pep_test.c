@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Passive endpoints that are closed while who has called waits for an answer; both ends are in this process. */
+/*
+ * Passive endpoints that are closed while who has called waits for an answer; both
+ * ends are in this process.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +38,8 @@ struct both {
 int __real_hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_info **out);
 int __wrap_hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_info **out);
 
-static void (*meanwhile)(void); /* done by another thread when one has taken the event of a request */
+/* done by another thread when one has taken the event of a request */
+static void (*meanwhile)(void);
 
 int __wrap_hd_fi_called_info(const struct hd_fi_called *called, bool keep, struct fi_info **out)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Poll sets, fi_poll(3): a turn of progress, and a look at the queues and counters of one domain. */
+/*
+ * Poll sets, fi_poll(3): a turn of progress, and a look at the queues and counters of one domain.
+ */
 #include "front/ofi/stubs.h"
 
 #include <stdlib.h>
@@ -148,7 +150,10 @@ static int poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
 	return m ? 0 : hd_fi_no(FI_EINVAL, "fi_poll_del of what is not in the poll set");
 }
 
-/* Nothing is associated with a poll set but its members, which it lets go: programs close it without removing them. */
+/*
+ * Nothing is associated with a poll set but its members, which it lets go: programs close
+ * it without removing them.
+ */
 static int poll_close(struct fid *fid)
 {
 	struct hd_fi_poll *poll = (struct hd_fi_poll *)fid;

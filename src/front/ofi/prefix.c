@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Data calls of endpoints whose info had FI_MSG_PREFIX: the program keeps HD_FI_PREFIX bytes free in front of
- * every buffer. Nothing is put there: these calls step over the space and hand on to the usual ones, and cq.c
- * counts it again. Limits are for what is behind it, fi_getinfo(3).
+ * Data calls of endpoints whose info had FI_MSG_PREFIX: the program keeps HD_FI_PREFIX bytes free
+ * in front of every buffer. Nothing is put there: these calls step over the space and hand on to
+ * the usual ones, and cq.c counts it again. Limits are for what is behind it, fi_getinfo(3).
  */
 #include "front/ofi/ep.h"
 
@@ -42,7 +42,7 @@ int hd_fi_prefix_step(const struct iovec *iov, size_t count, struct iovec *out)
 			return hd_fi_no(FI_EINVAL, "a buffer without room for the prefix (FI_MSG_PREFIX)"); \
 	} while (0)
 
-/* ---- untagged ------------------------------------------------------------------------------------------ */
+/* ---- untagged -------------------------------------------------------------------------------- */
 
 static ssize_t prefix_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
 			       void *context)
@@ -139,7 +139,7 @@ struct fi_ops_msg hd_fi_prefix_msg_ops = {
 	.injectdata = prefix_msg_injectdata,
 };
 
-/* ---- tagged -------------------------------------------------------------------------------------------- */
+/* ---- tagged ---------------------------------------------------------------------------------- */
 
 static ssize_t prefix_tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
 				  uint64_t tag, uint64_t ignore, void *context)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_rma(3). The calls that programs make most exist with and without the node's lock; those with segments
- * and flags look. Every write is complete when its data is in the target's memory, so that all completion
- * levels beyond FI_INJECT_COMPLETE are one.
+ * fi_rma(3). The calls that programs make most exist with and without the node's lock; those with
+ * segments and flags look. Every write is complete when its data is in the target's memory, so that
+ * all completion levels beyond FI_INJECT_COMPLETE are one.
  */
 #include "front/ofi/trigger.h"
 
@@ -130,7 +130,7 @@ HD_FI_INLINE ssize_t rma_inject_one(struct fid_ep *fid, struct rma r, const stru
 RMA_CALLS(plain, false)
 RMA_CALLS(locked, true)
 
-/* ---- segments and flags -------------------------------------------------------------------------------- */
+/* ---- segments and flags ---------------------------------------------------------------------- */
 
 static ssize_t check_ours(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t max)
 {
@@ -196,7 +196,10 @@ ssize_t hd_fi_check_rma(const struct hd_fi_ep *ep, const struct fi_msg_rma *msg,
 	return 0;
 }
 
-/* Lengths on both sides must agree; the engine looks. It looks at the first remote segment also where there is none. */
+/*
+ * Lengths on both sides must agree; the engine looks. It looks at the first remote segment
+ * also where there is none.
+ */
 ssize_t hd_fi_post_rma(struct hd_fi_ep *ep, const struct fi_msg_rma *msg, enum hd_rma_op op, uint32_t flags,
 		       bool locked)
 {

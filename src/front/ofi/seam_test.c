@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What there is to be seen while a call is under way, and after the engine has refused what it asked: two of the engine's calls are looked at on their way. */
+/*
+ * What there is to be seen while a call is under way, and after the engine has refused what it
+ * asked: two of the engine's calls are looked at on their way.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

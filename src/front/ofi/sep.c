@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* ---- the engine's endpoints ---------------------------------------------------------------------------- */
+/* ---- the engine's endpoints ------------------------------------------------------------------ */
 
 static int set_readers(const struct hd_fi_sep *sep, struct hd_ep *ep, struct hd_fi_av *av)
 {
@@ -82,7 +82,7 @@ static int sep_enable(struct hd_fi_sep *sep)
 	return rc;
 }
 
-/* ---- contexts ------------------------------------------------------------------------------------------ */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 /* Caller holds the node's lock. */
 static int tx_enable(struct hd_fi_ep *ctx)
@@ -270,7 +270,7 @@ static int sep_rx_ctx(struct fid_ep *fid, int index, struct fi_rx_attr *attr, st
 	return rc;
 }
 
-/* ---- the endpoint itself ------------------------------------------------------------------------------- */
+/* ---- the endpoint itself --------------------------------------------------------------------- */
 
 static int sep_close(struct fid *fid)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Shared contexts, fi_endpoint(3): receive buffers for several endpoints, and one bound for what several have under way. A shared receive
- * context has no completion queue: what an endpoint takes completes at that endpoint; what none has taken (fi_cancel, FI_PEEK that finds
- * nothing) is reported by the first endpoint that shares it and has one.
+ * Shared contexts, fi_endpoint(3): receive buffers for several endpoints, and one bound for what
+ * several have under way. A shared receive context has no completion queue: what an endpoint takes
+ * completes at that endpoint; what none has taken (fi_cancel, FI_PEEK that finds nothing) is
+ * reported by the first endpoint that shares it and has one.
  */
 #include "front/ofi/ctx.h"
 #include "front/ofi/stubs.h"
@@ -17,9 +18,12 @@
 /* The AV of a receive context that no endpoint shares yet: it has no addresses. */
 static struct hd_fi_av no_av;
 
-/* ---- receiving ----------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
-/* The row of endpoints with the modes that the attributes name; NULL when there is none, or they ask for more. */
+/*
+ * The row of endpoints with the modes that the attributes name; NULL when there is
+ * none, or they ask for more.
+ */
 static const struct hd_fi_offer *srx_offer(uint32_t version, const struct fi_rx_attr *attr)
 {
 	struct fi_rx_attr rx = *attr;
@@ -128,7 +132,7 @@ int hd_fi_srx_close(struct hd_fi_ep *srx)
 	return 0;
 }
 
-/* ---- sending ------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /* Gives back a hold on the context: the opener's, or an endpoint's. The last one ends it. */
 static void stx_put(struct hd_fi_stx *stx)
@@ -142,7 +146,10 @@ static void stx_put(struct hd_fi_stx *stx)
 	free(stx);
 }
 
-/* No page orders this after the close of its endpoints, and nothing is lost if it comes before: they keep what bounds them. */
+/*
+ * No page orders this after the close of its endpoints, and nothing is lost if it comes before:
+ * they keep what bounds them.
+ */
 static int stx_close(struct fid *fid)
 {
 	struct hd_fi_stx *stx = (struct hd_fi_stx *)fid;
@@ -204,7 +211,7 @@ int hd_fi_stx_open(struct fid_domain *domain_fid, struct fi_tx_attr *attr, struc
 	return 0;
 }
 
-/* ---- endpoints ----------------------------------------------------------------------------------------- */
+/* ---- endpoints ------------------------------------------------------------------------------- */
 
 /* Does the context have what the endpoint needs? */
 static bool shared_covers(uint64_t have, uint64_t need)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Tables of typed stubs, for stubs.c (no, idle, queueless) and dead.c (dead): X_STUBS(why) makes the functions, which all answer why(), and
- * X_TABLE(why) is a table of them.
+ * Tables of typed stubs, for stubs.c (no, idle, queueless) and dead.c (dead): X_STUBS(why) makes
+ * the functions, which all answer why(), and X_TABLE(why) is a table of them.
  */
 #ifndef HEDDLE_FRONT_OFI_STUB_TABLES_H
 #define HEDDLE_FRONT_OFI_STUB_TABLES_H
 
 #include "front/ofi/stubs.h"
 
-/* ---- messages ------------------------------------------------------------------------------------------ */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 #define MSG_STUBS(why) \
 	static ssize_t why##_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, \
@@ -116,7 +116,7 @@
 		.injectdata = why##_tinjectdata \
 	}
 
-/* ---- RMA ----------------------------------------------------------------------------------------------- */
+/* ---- RMA ------------------------------------------------------------------------------------- */
 
 #define RMA_STUBS(why) \
 	static ssize_t why##_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src, \
@@ -163,7 +163,7 @@
 		.injectdata = why##_inject_writedata \
 	}
 
-/* ---- atomics ------------------------------------------------------------------------------------------- */
+/* ---- atomics --------------------------------------------------------------------------------- */
 
 #define ATOMIC_STUBS(why) \
 	static ssize_t why##_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc, \
@@ -242,7 +242,7 @@
 		.compwritevalid = why##_atomic_valid, \
 	}
 
-/* ---- collectives ---------------------------------------------------------------------------------------- */
+/* ---- collectives ----------------------------------------------------------------------------- */
 
 #define COLLECTIVE_STUBS(why) \
 	static ssize_t why##_barrier(struct fid_ep *ep, fi_addr_t coll, void *context) \

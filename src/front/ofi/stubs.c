@@ -8,7 +8,7 @@
 #define idle() hd_fi_no(FI_EOPBADSTATE, "the endpoint is not enabled")
 #define queueless() hd_fi_no(FI_ENOCQ, "the endpoint has nothing bound that would tell of its receives")
 
-/* ---- no: single slots ---------------------------------------------------------------------------------- */
+/* ---- no: single slots ------------------------------------------------------------------------ */
 
 int hd_fi_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
@@ -155,7 +155,7 @@ int hd_fi_no_join(struct fid_ep *ep, const void *addr, uint64_t flags, struct fi
 	return hd_fi_no(FI_ENOSYS, "fi_join of an endpoint that joins no groups");
 }
 
-/* ---- tables: no, idle ---------------------------------------------------------------------------------- */
+/* ---- tables: no, idle ------------------------------------------------------------------------ */
 
 static int no_atomic_valid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {

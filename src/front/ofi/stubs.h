@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Answers for what is not offered, so that no slot of a table is NULL and nothing has to be tested before a
- * call. Four families of typed stubs:
+ * Answers for what is not offered, so that no slot of a table is NULL and nothing has to be tested
+ * before a call. Four families of typed stubs:
  *
  *	no    -FI_ENOSYS: this provider does not do it
  *	idle  -FI_EOPBADSTATE: data calls of an endpoint before fi_enable
  *	queueless  -FI_ENOCQ: receives of an endpoint to which nothing is bound for them
- *	dead  -FI_EOPBADSTATE, with one line in the log: this process was forked from the one that opened the node
+ *	dead  -FI_EOPBADSTATE, with one line in the log: this process was forked from the one that
+ *	      opened the node
  */
 #ifndef HEDDLE_FRONT_OFI_STUBS_H
 #define HEDDLE_FRONT_OFI_STUBS_H
@@ -24,8 +25,8 @@ extern struct fi_ops_collective hd_fi_no_collective_ops;
 extern struct fi_ops_ep hd_fi_no_ep_ops;
 
 /*
- * hd_fi_die gives an object of a domain the dead family's tables. Async-signal-safe: it runs in a forked
- * child.
+ * hd_fi_die gives an object of a domain the dead family's tables. Async-signal-safe:
+ * it runs in a forked child.
  */
 void hd_fi_die(struct fid *fid);
 

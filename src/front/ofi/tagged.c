@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_tagged(3). The calls that programs make most exist with and without the node's lock; those with segments
- * and flags look. FI_PEEK, FI_CLAIM and FI_DISCARD of fi_trecvmsg are at the end.
+ * fi_tagged(3). The calls that programs make most exist with and without the node's lock; those
+ * with segments and flags look. FI_PEEK, FI_CLAIM and FI_DISCARD of fi_trecvmsg are at the end.
  */
 #include "front/ofi/buffered.h"
 #include "front/ofi/newer.h"
@@ -133,12 +133,13 @@ static ssize_t ofi_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, voi
 	return hd_fi_post_recvv(ep, &r);
 }
 
-/* ---- looking at what waits ----------------------------------------------------------------------------- */
+/* ---- looking at what waits ------------------------------------------------------------------- */
 
 /*
- * A claimed message is remembered in the program's struct fi_context, which fi_tagged(3) gives us for that:
- * [0] the message, [1] a check, so that a context that holds none, or one of an endpoint that has been closed, is
- * refused. The struct fi_recv_context of buffered endpoints belongs to the program: there the engine knows it by its address.
+ * A claimed message is remembered in the program's struct fi_context, which fi_tagged(3) gives us
+ * for that: [0] the message, [1] a check, so that a context that holds none, or one of an endpoint
+ * that has been closed, is refused. The struct fi_recv_context of buffered endpoints belongs to the
+ * program: there the engine knows it by its address.
  */
 static uintptr_t check_of(const struct hd_fi_ep *ep, const struct fi_context *context, const void *claim)
 {
@@ -173,9 +174,8 @@ static int peek(struct hd_fi_ep *ep, struct hd_recv_args *args, fi_addr_t src, u
 	int rc;
 
 	if (flags & FI_CLAIM && claim_of(ep, args->ctx))
-		return hd_fi_no(
-			FI_EINVAL,
-			"FI_CLAIM with a context that holds a message already"); /* it holds one that has not been received */
+		/* it holds one that has not been received */
+		return hd_fi_no(FI_EINVAL, "FI_CLAIM with a context that holds a message already");
 	rc = hd_fi_recv_source(ep, src, flags & FI_AUTH_KEY, HD_FI_DIRECTED_TAGGED, &args->src);
 	if (!rc)
 		rc = hd_peek(ep->ep, args, how, &claim);
@@ -205,7 +205,10 @@ static int claim_recv(struct hd_fi_ep *ep, struct hd_recv_args *args, uint64_t f
 	return rc;
 }
 
-/* FI_PEEK alone or with one of the others, FI_CLAIM alone or with FI_DISCARD; a claim needs its context. */
+/*
+ * FI_PEEK alone or with one of the others, FI_CLAIM alone or with FI_DISCARD; a
+ * claim needs its context.
+ */
 static bool look_allowed(const struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
 	uint64_t look = flags & LOOK_FLAGS;

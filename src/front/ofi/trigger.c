@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void trigger_use(struct hd_fi_cntr *cntr, int delta)
 {
@@ -41,9 +41,12 @@ void hd_fi_triggered_drop(struct hd_fi_ep *ep)
 		hd_fi_triggered_forget(t);
 }
 
-/* ---- ends ---------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
-/* Write to the endpoint's CQ how it ended; a shared receive context has none, but those that share it. */
+/*
+ * Write to the endpoint's CQ how it ended; a shared receive context has none,
+ * but those that share it.
+ */
 static void report(const struct hd_fi_triggered *t, const struct hd_cqe *e)
 {
 	struct hd_cqe mine = *e;
@@ -55,7 +58,10 @@ static void report(const struct hd_fi_triggered *t, const struct hd_cqe *e)
 		hd_cq_post(t->ep->bound.tx.cq->cq, &mine);
 }
 
-/* Deferred work has ended: its counter knows, the endpoint only when it was asked for, or of an error. */
+/*
+ * Deferred work has ended: its counter knows, the endpoint only when it was
+ * asked for, or of an error.
+ */
 static void work_done(struct hd_work *work, const struct hd_cqe *e)
 {
 	struct hd_fi_triggered *t =
@@ -70,7 +76,9 @@ static void work_done(struct hd_work *work, const struct hd_cqe *e)
 	trigger_release(t);
 }
 
-/* The engine refuses what was accepted when the program called: it ends as an operation that fails. */
+/*
+ * The engine refuses what was accepted when the program called: it ends as an operation that fails.
+ */
 static void refused(struct hd_fi_triggered *t, enum hd_status err)
 {
 	const struct hd_fi_cntr *cntr = t->ep->bound.cntrs[t->kind];
@@ -86,7 +94,10 @@ static void refused(struct hd_fi_triggered *t, enum hd_status err)
 	trigger_release(t);
 }
 
-/* The counter is free to be closed while the operation is under way; it may have ended before start returns. */
+/*
+ * The counter is free to be closed while the operation is under way; it may have
+ * ended before start returns.
+ */
 static int ofi_trigger_fire(struct hd_trigger *trigger)
 {
 	struct hd_fi_triggered *t =
@@ -110,7 +121,7 @@ static int ofi_trigger_fire(struct hd_trigger *trigger)
 	return 0;
 }
 
-/* ---- submitting ---------------------------------------------------------------------------------------- */
+/* ---- submitting ------------------------------------------------------------------------------ */
 
 int hd_fi_trigger_cntr(const struct hd_fi_domain *domain, struct fid_cntr *fid, struct hd_fi_cntr **out)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Calls without flags of an endpoint, or an alias of one, whose op_flags have FI_TRIGGER: each is the call with flags, and its context is the
- * program's struct fi_triggered_context. Those that inject have no context, and stay as they are.
+ * Calls without flags of an endpoint, or an alias of one, whose op_flags have FI_TRIGGER: each is
+ * the call with flags, and its context is the program's struct fi_triggered_context. Those that
+ * inject have no context, and stay as they are.
  */
 #include "front/ofi/offer.h"
 #include "front/ofi/trigger.h"
@@ -19,7 +20,7 @@ static uint64_t rx_flags(struct fid_ep *fid)
 
 #define OURS (&(const struct iovec){ (void *)(uintptr_t)buf, len })
 
-/* ---- fi_msg -------------------------------------------------------------------------------------------- */
+/* ---- fi_msg ---------------------------------------------------------------------------------- */
 
 static ssize_t when_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			  fi_addr_t dest, void *context)
@@ -58,7 +59,7 @@ static ssize_t when_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, f
 	return when_recvv(ep, OURS, NULL, 1, src, context);
 }
 
-/* ---- fi_tagged ----------------------------------------------------------------------------------------- */
+/* ---- fi_tagged ------------------------------------------------------------------------------- */
 
 static ssize_t when_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 			   fi_addr_t dest, uint64_t tag, void *context)
@@ -105,7 +106,7 @@ static ssize_t when_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, 
 	return when_trecvv(ep, OURS, NULL, 1, src, tag, ignore, context);
 }
 
-/* ---- fi_rma -------------------------------------------------------------------------------------------- */
+/* ---- fi_rma ---------------------------------------------------------------------------------- */
 
 static ssize_t trigger_calls_one_sided(struct fid_ep *ep, const struct fi_msg_rma *m, uint64_t addr,
 				       uint64_t key, bool reads, uint64_t flags)
@@ -159,7 +160,7 @@ static ssize_t when_writedata(struct fid_ep *ep, const void *buf, size_t len, vo
 	return trigger_calls_one_sided(ep, &m, addr, key, false, FI_REMOTE_CQ_DATA);
 }
 
-/* ---- the tables ---------------------------------------------------------------------------------------- */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
 static void put_sends(struct hd_fi_ep *ep)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is done -------------------------------------------------------------------------------------- */
+/* ---- what is done ---------------------------------------------------------------------------- */
 
 static int start_send(struct hd_fi_triggered *t)
 {
@@ -35,7 +35,7 @@ static int start_atomic(struct hd_fi_triggered *t)
 	return (int)hd_fi_atomic_post(t->ep, &t->atomic.call, &t->atomic.lists);
 }
 
-/* ---- taking calls over --------------------------------------------------------------------------------- */
+/* ---- taking calls over ----------------------------------------------------------------------- */
 
 static int take_iov(struct hd_fi_triggered *t, const struct iovec *iov, size_t count)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What triggered operations (trigger.c, trigger_take.c) and deferred work (work.c) share; nobody else. */
+/*
+ * What triggered operations (trigger.c, trigger_take.c) and deferred work
+ * (work.c) share; nobody else.
+ */
 #ifndef HEDDLE_FRONT_OFI_TRIGGERED_H
 #define HEDDLE_FRONT_OFI_TRIGGERED_H
 
@@ -49,8 +52,8 @@ struct hd_fi_triggered {
 int hd_fi_trigger_cntr(const struct hd_fi_domain *domain, struct fid_cntr *fid, struct hd_fi_cntr **out);
 
 /*
- * hd_fi_take_send and the others check a call and take its arguments over into t, whose ep they find filled in: 0, or what the call
- * answers. flags: the program's.
+ * hd_fi_take_send and the others check a call and take its arguments over into t, whose ep they
+ * find filled in: 0, or what the call answers. flags: the program's.
  */
 int hd_fi_take_send(struct hd_fi_triggered *t, const struct hd_fi_send *s, const struct iovec *iov,
 		    size_t count, uint64_t flags);
@@ -59,10 +62,16 @@ int hd_fi_take_rma(struct hd_fi_triggered *t, const struct fi_msg_rma *msg, enum
 		   uint64_t flags);
 int hd_fi_take_atomic(struct hd_fi_triggered *t, const struct hd_fi_atomic *c);
 
-/* hd_fi_triggered_finish: submit t, which may be over before this returns; or, where rc says that it was refused, free it. Returns rc. */
+/*
+ * hd_fi_triggered_finish: submit t, which may be over before this returns; or, where rc says that
+ * it was refused, free it. Returns rc.
+ */
 int hd_fi_triggered_finish(struct hd_fi_triggered *t, int rc);
 
-/* hd_fi_triggered_forget: end what waits or is under way without a completion. Caller holds the node's lock. */
+/*
+ * hd_fi_triggered_forget: end what waits or is under way without a completion.
+ * Caller holds the node's lock.
+ */
 void hd_fi_triggered_forget(struct hd_fi_triggered *t);
 
 #endif

@@ -24,7 +24,7 @@ static bool simple_obj(enum fi_wait_obj wanted, enum fi_wait_obj *out)
 	}
 }
 
-/* ---- what an object is waited for with ----------------------------------------------------------------- */
+/* ---- what an object is waited for with ------------------------------------------------------- */
 
 static int join_program_set(const struct hd_fi_wait_want *want, struct hd_fi_waiting *out)
 {
@@ -138,7 +138,7 @@ int hd_fi_waiting_control(const struct hd_fi_waiting *w, int fd, int command, vo
 	return 0;
 }
 
-/* ---- wait sets ----------------------------------------------------------------------------------------- */
+/* ---- wait sets ------------------------------------------------------------------------------- */
 
 static int waitset_wait(struct fid_wait *fid, int timeout)
 {
@@ -168,7 +168,10 @@ static int waitset_control(struct fid *fid, int command, void *arg)
 	return hd_fi_waiting_control(&w, hd_wset_fd(ws->set), command, arg);
 }
 
-/* The bell's thread sleeps on the set: it has to go before the set can, and to stay while the set is in use. */
+/*
+ * The bell's thread sleeps on the set: it has to go before the set can, and to stay
+ * while the set is in use.
+ */
 static int waitset_close(struct fid *fid)
 {
 	struct hd_fi_waitset *ws = (struct hd_fi_waitset *)fid;

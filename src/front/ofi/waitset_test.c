@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Who sleeps in fi_wait and fi_cntr_wait: a wait set is not closed under him, and a signal handler that has run wakes him. */
+/*
+ * Who sleeps in fi_wait and fi_cntr_wait: a wait set is not closed under him, and a signal
+ * handler that has run wakes him.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,7 +105,10 @@ static void on_signal(int number)
 {
 }
 
-/* As fi_cq_sread and fi_eq_sread, and as libfabric's util code: also where the handler is to restart calls, for poll(2) is not restarted. */
+/*
+ * As fi_cq_sread and fi_eq_sread, and as libfabric's util code: also where the handler is to
+ * restart calls, for poll(2) is not restarted.
+ */
 static void a_signal_wakes(void **state)
 {
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, old;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* ---- taking over --------------------------------------------------------------------------------------- */
+/* ---- taking over ----------------------------------------------------------------------------- */
 
 static int start_set(struct hd_fi_triggered *t)
 {
@@ -35,7 +35,10 @@ static int take_ep(struct hd_fi_triggered *t, struct fid_ep *fid, uint64_t tx, u
 	return 0;
 }
 
-/* Buffers go to a shared receive context, not to those who share it, and none to an endpoint that hands messages over. */
+/*
+ * Buffers go to a shared receive context, not to those who share it, and none to an endpoint
+ * that hands messages over.
+ */
 static int take_receiver(struct hd_fi_triggered *t, struct fid_ep *fid, uint64_t caps)
 {
 	int rc = take_ep(t, fid, 0, caps);
@@ -140,8 +143,8 @@ static int take_compare_work(struct hd_fi_triggered *t, const struct fi_op_compa
 }
 
 /*
- * Only the counter that it names changes: there is nothing to complete. fi_trigger(3) wants no completion_cntr for it; programs leave one
- * there.
+ * Only the counter that it names changes: there is nothing to complete. fi_trigger(3) wants no
+ * completion_cntr for it; programs leave one there.
  */
 static int take_count(struct hd_fi_triggered *t, const struct fi_op_cntr *op, bool adds)
 {
@@ -184,7 +187,7 @@ static int take_work(struct hd_fi_triggered *t, const struct fi_deferred_work *w
 	}
 }
 
-/* ---- the calls ----------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 static int queue_work(struct hd_fi_domain *domain, struct fi_deferred_work *work)
 {
@@ -208,7 +211,10 @@ static int queue_work(struct hd_fi_domain *domain, struct fi_deferred_work *work
 	return hd_fi_triggered_finish(t, rc);
 }
 
-/* One that waits is forgotten; a posted receive is cancelled, and completes so; a send cannot be taken back. */
+/*
+ * One that waits is forgotten; a posted receive is cancelled, and completes so; a
+ * send cannot be taken back.
+ */
 static int cancel_work(struct hd_fi_domain *domain, const struct fi_deferred_work *work)
 {
 	struct hd_fi_triggered *t;

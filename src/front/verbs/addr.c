@@ -8,9 +8,10 @@
  *	GID      fe80:: and a GUID; or ::ffff:a.b.c.d; or an IPv6 address
  *	number   TCP port << 8 | slot of the endpoint's name
  *
- * A multicast GID is a group of IP: itself where it is an IPv4 address, or an IPv6 one that goes beyond a link; else, and in the other
- * family, one of those that are free for private use (239.192.0.0/14, ff18::), chosen by a hash of the GID. The hash travels with each
- * datagram, since several GIDs may have one group.
+ * A multicast GID is a group of IP: itself where it is an IPv4 address, or an IPv6 one that goes
+ * beyond a link; else, and in the other family, one of those that are free for private use
+ * (239.192.0.0/14, ff18::), chosen by a hash of the GID. The hash travels with each datagram, since
+ * several GIDs may have one group.
  */
 #include "front/verbs/addr.h"
 #include "base/config.h"
@@ -22,7 +23,8 @@
 #include <string.h>
 
 #define GUID_MARK 0x024844u /* locally administered, "HD" */
-#define NOBODY 0x100	    /* a number with a port that no node is given: what is sent there finds nobody */
+/* a number with a port that no node is given: what is sent there finds nobody */
+#define NOBODY 0x100
 #define LINK_LOCAL UINT64_C(0xfe80000000000000)
 
 static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -48,7 +50,7 @@ void hv_gid_of_address(const struct sockaddr *addr, union ibv_gid *out)
 	}
 }
 
-/* ---- to socket addresses ------------------------------------------------------------------------------------------------- */
+/* ---- to socket addresses --------------------------------------------------------------------- */
 
 static void set_ip(struct sockaddr_storage *out, uint32_t ip)
 {
@@ -127,7 +129,7 @@ int hv_addr_of_peer(const struct hv_context *ctx, const struct ibv_ah_attr *attr
 	return 0;
 }
 
-/* ---- from socket addresses ----------------------------------------------------------------------------------------------- */
+/* ---- from socket addresses ------------------------------------------------------------------- */
 
 static uint32_t addr_ip_of(const struct sockaddr *addr)
 {
@@ -155,7 +157,7 @@ uint16_t hv_addr_lid(const struct hv_context *ctx, const struct sockaddr *addr)
 	return (uint16_t)host;
 }
 
-/* ---- groups -------------------------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 #define PRIVATE4 0xefc00000u /* 239.192.0.0/14 */
 #define PRIVATE4_HOSTS 0x3ffffu

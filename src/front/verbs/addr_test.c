@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Ports, LIDs, GIDs and numbers, and the socket addresses that they stand for; the files that show them. */
+/*
+ * Ports, LIDs, GIDs and numbers, and the socket addresses that they stand for;
+ * the files that show them.
+ */
 #include "front/verbs/addr.h"
 #include "front/verbs/tree.h"
 
@@ -144,7 +147,10 @@ static const char *group_of(const char *gid_text, int family, uint64_t *word)
 	return text_of(&to);
 }
 
-/* Groups of IP stand for themselves, others for one that is free for private use, and their word tells them apart. */
+/*
+ * Groups of IP stand for themselves, others for one that is free for private use, and
+ * their word tells them apart.
+ */
 static void multicast_gids_are_groups(void **state)
 {
 	uint64_t a = 0, b = 0, four = 0, six = 0;

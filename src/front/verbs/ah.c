@@ -18,7 +18,7 @@ struct hv_ah_dest {
 	UT_hash_handle hh;
 };
 
-/* ---- destinations ------------------------------------------------------------------------------------------------------------------ */
+/* ---- destinations ---------------------------------------------------------------------------- */
 
 int hv_ah_find(struct hv_ah *ah, uint32_t qpn, struct hd_dest **out)
 {
@@ -65,7 +65,7 @@ static void dests_free(struct hv_ah *ah, bool live)
 	}
 }
 
-/* ---- the object -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------------------------------ */
 
 int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *attr)
 {
@@ -149,7 +149,7 @@ int hv_ibv_destroy_ah(struct ibv_ah *pub)
 	return 0;
 }
 
-/* ---- the header in front of a datagram --------------------------------------------------------------------------------------------- */
+/* ---- the header in front of a datagram ------------------------------------------------------- */
 
 /* An IPv4 header, as RoCE v2 leaves it in the last 20 of the 40 bytes. */
 struct ipv4 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Asynchronous events, ibv_get_async_event(3): they wait in a channel of the context, whose descriptor is its async_fd. */
+/*
+ * Asynchronous events, ibv_get_async_event(3): they wait in a channel of the context, whose
+ * descriptor is its async_fd.
+ */
 #include "base/log.h"
 #include "front/verbs/entry.h"
 
@@ -79,7 +82,7 @@ int hv_ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *
 	return 0;
 }
 
-/* ---- acknowledging --------------------------------------------------------------------------------------------------------- */
+/* ---- acknowledging --------------------------------------------------------------------------- */
 
 static void ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *count)
 {

@@ -9,9 +9,11 @@
 struct hv_call;
 
 /*
- * hv_call_start: this endpoint of the context's asks that one: 0 and *out, or a positive errno. With the lock.
- * hv_call_end: the answer, of exactly this length: 0 or a positive errno; ETIMEDOUT: there was none for so many ms (negative: it is waited for as
- * long as the other lives). Without the lock; no point of cancellation. Frees the call.
+ * hv_call_start: this endpoint of the context's asks that one: 0 and *out, or a
+ * positive errno. With the lock.
+ * hv_call_end: the answer, of exactly this length: 0 or a positive errno; ETIMEDOUT: there was none
+ * for so many ms (negative: it is waited for as long as the other lives). Without the lock; no
+ * point of cancellation. Frees the call.
  */
 int hv_call_start(struct hv_context *ctx, struct hd_ep *voice, struct hd_dest *to, const void *question,
 		  size_t len, struct hv_call **out);

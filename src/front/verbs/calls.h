@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 
 /*
- * calls.def with its kinds of lines made one: HV_CALL(type, name, (parameters), (arguments), ours, answer when nobody can,
- * what is done with our answer).
+ * calls.def with its kinds of lines made one: HV_CALL(type, name, (parameters), (arguments), ours,
+ * answer when nobody can, what is done with our answer).
  */
 #define HV_INT(ret, name, params, args, ours) HV_CALL(ret, name, params, args, ours, ENOSYS, hv_tell)
 #define HV_MINUS(ret, name, params, args, ours) HV_CALL(ret, name, params, args, ours, -1, )

@@ -12,8 +12,8 @@
 extern int hv_pthread_cancel(pthread_t thread) __attribute__((weak));
 
 /*
- * hv_cancel_watch: a context is open; hv_cancel_forget: it goes. hv_cancel_begins: a thread is about to be cancelled. Any thread, without
- * locks.
+ * hv_cancel_watch: a context is open; hv_cancel_forget: it goes. hv_cancel_begins: a thread is
+ * about to be cancelled. Any thread, without locks.
  */
 void hv_cancel_watch(struct hv_context *ctx);
 void hv_cancel_forget(struct hv_context *ctx);

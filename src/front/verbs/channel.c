@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Completion channels and their events: ibv_create_comp_channel(3), ibv_get_cq_event(3), ibv_ack_cq_events(3). */
+/*
+ * Completion channels and their events: ibv_create_comp_channel(3),
+ * ibv_get_cq_event(3), ibv_ack_cq_events(3).
+ */
 #include "front/verbs/entry.h"
 
 #include <errno.h>

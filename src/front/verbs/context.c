@@ -8,14 +8,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Counted from what stands first in release 44: later ones grow upwards, and what they have in front of it is NULL here. */
+/*
+ * Counted from what stands first in release 44: later ones grow upwards, and what they have in
+ * front of it is NULL here.
+ */
 #define FROM_44(end) ((end)-offsetof(struct verbs_context, query_port))
-static_assert(
-	FROM_44(sizeof(struct verbs_context)) ==
-			608 + sizeof(pthread_mutex_t) && /* it has one, whose size the C library chooses */
-		FROM_44(offsetof(struct verbs_context, sz)) == 312 &&
-		FROM_44(offsetof(struct verbs_context, context)) == 320,
-	"the layout that programs are compiled for");
+static_assert(FROM_44(sizeof(struct verbs_context)) ==
+			      /* it has one, whose size the C library chooses */
+			      608 + sizeof(pthread_mutex_t) &&
+		      FROM_44(offsetof(struct verbs_context, sz)) == 312 &&
+		      FROM_44(offsetof(struct verbs_context, context)) == 320,
+	      "the layout that programs are compiled for");
 
 void *hv_fail(int err)
 {
@@ -28,7 +31,10 @@ void hv_shield(struct hv_context *ctx)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ctx->cancel_state);
 }
 
-/* In a forked child: what goes through the context answers with errors, mostly; hv_enter refuses the rest. */
+/*
+ * In a forked child: what goes through the context answers with errors, mostly;
+ * hv_enter refuses the rest.
+ */
 static void on_fork(void *arg)
 {
 	hv_fork_ops(arg);
@@ -118,8 +124,9 @@ static void context_shut(struct hv_context *ctx)
 }
 
 /*
- * ibv_close_device(3) does not release what was made in the context: it stays, and so does the context, until the program ends; nothing of
- * it outlives that. But nobody is served by it any more.
+ * ibv_close_device(3) does not release what was made in the context: it stays, and so
+ * does the context, until the program ends; nothing of it outlives that. But nobody
+ * is served by it any more.
  */
 int hv_ibv_close_device(struct ibv_context *context)
 {

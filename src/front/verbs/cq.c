@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Completion queues: ibv_create_cq(3), ibv_create_cq_ex(3), ibv_resize_cq(3), ibv_req_notify_cq(3). Reading them is in poll.c. */
+/*
+ * Completion queues: ibv_create_cq(3), ibv_create_cq_ex(3), ibv_resize_cq(3), ibv_req_notify_cq(3).
+ * Reading them is in poll.c.
+ */
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
 #include "front/verbs/qp.h"
@@ -147,7 +150,10 @@ struct ibv_cq *hv_ibv_create_cq(struct ibv_context *context, int cqe, void *cq_c
 	return cq ? public_of(cq) : NULL;
 }
 
-/* Completions that are sure to come and have not been polled: those of queue pairs all of whose requests complete. With the lock. */
+/*
+ * Completions that are sure to come and have not been polled: those of queue pairs all of whose
+ * requests complete. With the lock.
+ */
 static uint32_t cq_due(const struct hv_cq *cq)
 {
 	const struct hv_qps *qps = cq->ctx->qps;
@@ -162,7 +168,10 @@ static uint32_t cq_due(const struct hv_cq *cq)
 	return n;
 }
 
-/* 0 or -errno. A smaller one is to hold what has been sent, whether that has ended by now or not. With the lock. */
+/*
+ * 0 or -errno. A smaller one is to hold what has been sent, whether that has ended by
+ * now or not. With the lock.
+ */
 static int resize(struct hv_cq *cq, uint32_t cqe)
 {
 	if (cqe < hd_cq_room(cq->cq) && cqe < cq_due(cq))

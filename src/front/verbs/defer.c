@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Of the drop-in alone: in a program that has the preload too, this copy of the front stands back, so that there are no two, and what
- * one library made is known to the other: the preload's functions are the real ones for it, and it has no device of its own.
+ * Of the drop-in alone: in a program that has the preload too, this copy of the front stands back,
+ * so that there are no two, and what one library made is known to the other: the preload's
+ * functions are the real ones for it, and it has no device of its own.
  */
 #include "front/verbs/real.h"
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What `heddle info` shows of the devices. It loads this library and asks, as it knows nothing of verbs. */
+/*
+ * What `heddle info` shows of the devices. It loads this library and asks, as
+ * it knows nothing of verbs.
+ */
 #include "front/verbs/verbs_front.h"
 
 #include <endian.h>
@@ -10,8 +13,8 @@
 int heddle_verbs_device(int i, char *name, char *what, size_t size);
 
 /*
- * heddle_verbs_device: the name (16 bytes) of our i-th device, and in words how its port is, cut to size. 0; -1 beyond the last. Opens
- * nothing.
+ * heddle_verbs_device: the name (16 bytes) of our i-th device, and in words how its port is, cut to
+ * size. 0; -1 beyond the last. Opens nothing.
  */
 HV_PUBLIC int heddle_verbs_device(int i, char *name, char *what, size_t size)
 {

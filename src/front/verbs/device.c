@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Our two devices, in front of whatever real ones there are: ibv_get_device_list(3), ibv_get_device_guid(3) and the like. */
+/*
+ * Our two devices, in front of whatever real ones there are: ibv_get_device_list(3),
+ * ibv_get_device_guid(3) and the like.
+ */
 #include "base/macros.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/real.h"
@@ -31,8 +34,8 @@ struct hv_device hv_devices[HV_DEVICES] = {
 };
 
 /*
- * The list that the program gets. What the real library gave is kept behind its end, since its devices live only as long as its own
- * list does:
+ * The list that the program gets. What the real library gave is kept behind its end, since its
+ * devices live only as long as its own list does:
  *
  *	heddle0  heddle1  real …  NULL | real list
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Device memory, ibv_alloc_dm(3): ordinary memory that the program does not see but through ibv_memcpy_to_dm(3), ibv_memcpy_from_dm(3) and
- * regions, whose addresses begin at 0. No node is needed for it but to register it, so a forked child has it, too: what its parent had before, and
+ * Device memory, ibv_alloc_dm(3): ordinary memory that the program does not see but through
+ * ibv_memcpy_to_dm(3), ibv_memcpy_from_dm(3) and regions, whose addresses begin at 0. No node is
+ * needed for it but to register it, so a forked child has it, too: what its parent had before, and
  * what it allocates itself with its parent's context, as over a card.
  */
 #include "front/verbs/dm.h"
@@ -32,7 +33,10 @@ static bool has(const struct hv_dm *dm, uint64_t offset, size_t length)
 	return offset <= dm->length && length <= dm->length - offset;
 }
 
-/* 0 or a positive errno. What devices have is reached in units of 4 bytes only, and programs are to notice it here. */
+/*
+ * 0 or a positive errno. What devices have is reached in units of 4 bytes only, and
+ * programs are to notice it here.
+ */
 static int check_copy(const struct hv_dm *dm, uint64_t offset, size_t length)
 {
 	if (!has(dm, offset, length))
@@ -60,7 +64,7 @@ static int memcpy_from(void *to, struct ibv_dm *pub, uint64_t offset, size_t len
 	return hv_tell(rc);
 }
 
-/* ---- where it lies: in the context's cmd_fd, so that other processes can have it, too ---------------------------------------------- */
+/* ---- where it lies: in the context's cmd_fd, so that other processes can have it, too -------- */
 
 static size_t pages(size_t len)
 {
@@ -69,7 +73,9 @@ static size_t pages(size_t len)
 	return (len + page - 1) & ~(page - 1);
 }
 
-/* This much of the descriptor (-1: of no file) at an address that is a multiple of align, or NULL. */
+/*
+ * This much of the descriptor (-1: of no file) at an address that is a multiple of align, or NULL.
+ */
 static char *map_at(struct hv_dm *dm, int fd, size_t align)
 {
 	int flags = MAP_SHARED | MAP_FIXED | (fd < 0 ? MAP_ANONYMOUS : 0);
@@ -144,7 +150,7 @@ static void give_share(struct hv_context *ctx, const struct hv_dm *dm)
 			(off_t)dm->offset, (off_t)pages(dm->length));
 }
 
-/* ---- a forked child: its own, which no other process imports ------------------------------------------------------------------------ */
+/* ---- a forked child: its own, which no other process imports --------------------------------- */
 
 HD_LOCK_DEFINE(child_lock); /* stands for the node's, which nobody gets there */
 
@@ -179,7 +185,7 @@ static int child_free(struct hv_context *ctx, struct hv_dm *dm)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---------------------------------------------------------------------------------------------- */
 
 struct ibv_dm *hv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {

@@ -13,12 +13,16 @@ struct hv_dm {
 	uint64_t offset; /* in cmd_fd */
 	void *map;	 /* what munmap takes */
 	size_t map_size;
-	int users;   /* regions: under the lock */
-	bool forked; /* a forked child's own: neither in cmd_fd nor in the list of what can be imported */
+	int users; /* regions: under the lock */
+	/* a forked child's own: neither in cmd_fd nor in the list of what can be imported */
+	bool forked;
 	struct hv_import import;
 };
 
-/* hv_dm_import: one that stands for another process's, which lies there in this descriptor of its context; NULL with errno. */
+/*
+ * hv_dm_import: one that stands for another process's, which lies there in this descriptor of its
+ * context; NULL with errno.
+ */
 struct ibv_dm *hv_dm_import(struct hv_context *ctx, uint32_t handle, int fd, uint64_t offset, size_t length);
 
 #endif

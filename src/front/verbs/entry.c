@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What the linker finds: each function of libibverbs, which hands over to us or to the real library. */
+/*
+ * What the linker finds: each function of libibverbs, which hands over to
+ * us or to the real library.
+ */
 #include "front/verbs/entry.h"
 
 #include <errno.h>

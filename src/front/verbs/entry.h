@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Two answers to every function of libibverbs: ours, hv_<name>, and that of the real library, which is found when it is first needed.
+ * Two answers to every function of libibverbs: ours, hv_<name>, and that of the real library, which
+ * is found when it is first needed.
  */
 #ifndef HEDDLE_FRONT_VERBS_ENTRY_H
 #define HEDDLE_FRONT_VERBS_ENTRY_H
@@ -27,8 +28,9 @@ const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
 void ibv_register_driver(const char *name, void *init);
 
 /*
- * hv_real_find: this function of the real library ("libibverbs.so.1", "librdmacm.so.1"), which the program has brought along or which is
- * loaded now; NULL: there is none. Never one of Heddle's own, by whatever name it was loaded. Any thread.
+ * hv_real_find: this function of the real library ("libibverbs.so.1", "librdmacm.so.1"), which the
+ * program has brought along or which is loaded now; NULL: there is none. Never one of Heddle's own,
+ * by whatever name it was loaded. Any thread.
  */
 void *hv_real_find(const char *library, const char *name);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Of the preload alone: the C library's functions through which programs look for files of devices. What is asked of a file is answered
- * from tree.c, what is done with a folder is done with a real one (shadow.c); all other paths are the C library's. A folder that real
- * devices have as well shows those too.
+ * Of the preload alone: the C library's functions through which programs look for files of devices.
+ * What is asked of a file is answered from tree.c, what is done with a folder is done with a real
+ * one (shadow.c); all other paths are the C library's. A folder that real devices have as well
+ * shows those too.
  */
 #undef _FILE_OFFSET_BITS /* here both names of each function are meant */
 #define _LARGEFILE64_SOURCE
@@ -44,7 +45,9 @@ struct place {
 	char shadow[PATH_MAX];
 };
 
-/* Takes away the last part of a folder of ours, in which no link leads elsewhere; false for others. */
+/*
+ * Takes away the last part of a folder of ours, in which no link leads elsewhere; false for others.
+ */
 static bool go_up(char *out, size_t *len)
 {
 	enum hv_file_kind kind;
@@ -56,7 +59,10 @@ static bool go_up(char *out, size_t *len)
 	return kind == HV_FILE_DIR || kind == HV_FILE_SHARED_DIR;
 }
 
-/* "/sys/class/infiniband/./heddle0//ports/.." is "/sys/class/infiniband/heddle0". False: too long, or not to be known. */
+/*
+ * "/sys/class/infiniband/./heddle0//ports/.." is "/sys/class/infiniband/heddle0". False: too
+ * long, or not to be known.
+ */
 static bool normalize(const char *path, char *out)
 {
 	size_t len = 0;
@@ -113,7 +119,7 @@ static const char *folder(const char *path, struct place *p)
 	return p->path;
 }
 
-/* ---- stat ------------------------------------------------------------------------------------------------------------------ */
+/* ---- stat ------------------------------------------------------------------------------------ */
 
 /* Any number that no other file here has. */
 static ino64_t files_number_of(const char *name)
@@ -136,8 +142,8 @@ static int files_fill(const struct place *p, void *out)
 
 	if (p->kind == HV_FILE_DEVICE) {
 		st.st_mode = S_IFCHR | 0666;
-		st.st_rdev = makedev(
-			231, 192); /* the kernel's major number for verbs, and a minor that it leaves free */
+		/* the kernel's major number for verbs, and a minor that it leaves free */
+		st.st_rdev = makedev(231, 192);
 	} else {
 		st.st_size = hv_file_read(p->name, text, sizeof(text));
 	}
@@ -205,7 +211,7 @@ XSTAT(__xstat64, stat64)
 XSTAT(__lxstat, stat)
 XSTAT(__lxstat64, stat64)
 
-/* ---- access -------------------------------------------------------------------------------------------------------------------- */
+/* ---- access ---------------------------------------------------------------------------------- */
 
 static int may(enum hv_file_kind kind, int mode)
 {
@@ -241,9 +247,11 @@ PUBLIC int faccessat(int dir, const char *path, int mode, int flags)
 	return files_is_ours(path, &p) ? may(p.kind, mode) : HV_NEXT(faccessat)(dir, p.path, mode, flags);
 }
 
-/* ---- open ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- open ------------------------------------------------------------------------------------ */
 
-/* What holds the text where the kernel gives no file in memory: it can be read, but not sought in. */
+/*
+ * What holds the text where the kernel gives no file in memory: it can be read, but not sought in.
+ */
 static int pipe_with(const char *text, size_t len, int flags)
 {
 	int p[2];
@@ -260,7 +268,10 @@ static int pipe_with(const char *text, size_t len, int flags)
 	return -1;
 }
 
-/* A file in memory with what there is to be read; the device itself is nothing that could be opened. */
+/*
+ * A file in memory with what there is to be read; the device itself is
+ * nothing that could be opened.
+ */
 static int open_ours(const struct place *p, int flags)
 {
 	char text[HV_FILE_SIZE];
@@ -363,7 +374,7 @@ static FILE *fopen_ours(const struct place *p, const char *mode)
 FOPEN(fopen)
 FOPEN(fopen64)
 
-/* ---- folders ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 PUBLIC DIR *opendir(const char *path)
 {
@@ -392,7 +403,7 @@ PUBLIC int chdir(const char *path)
 	return HV_NEXT(chdir)(folder(path, &p));
 }
 
-/* ---- attributes: files have none, as in sysfs; ls -l asks ---------------------------------------------------------------------------- */
+/* ---- attributes: files have none, as in sysfs; ls -l asks ------------------------------------ */
 
 static ssize_t no_attribute(void)
 {
@@ -419,7 +430,7 @@ GETXATTR(lgetxattr)
 LISTXATTR(listxattr)
 LISTXATTR(llistxattr)
 
-/* ---- links: there are none ------------------------------------------------------------------------------------------------------- */
+/* ---- links: there are none ------------------------------------------------------------------- */
 
 static ssize_t no_link(void)
 {

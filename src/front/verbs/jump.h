@@ -9,7 +9,9 @@
 #if defined(__x86_64__)
 #define HV_JUMPS 1
 
-/* HV_JUMP: the function `name` jumps to where the pointer `slot` points; both are names of symbols. */
+/*
+ * HV_JUMP: the function `name` jumps to where the pointer `slot` points; both are names of symbols.
+ */
 #define HV_JUMP(name, slot) \
 	__asm__(".text\n" \
 		".globl " name "\n" \

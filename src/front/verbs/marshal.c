@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The kernel's structures of attributes and paths in those of the library, and back: for programs that talk to the kernel themselves. */
+/*
+ * The kernel's structures of attributes and paths in those of the library, and back: for programs
+ * that talk to the kernel themselves.
+ */
 #include "front/verbs/entry.h"
 
 #include <infiniband/sa.h>

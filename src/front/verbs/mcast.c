@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * ibv_attach_mcast(3), and datagrams to multicast GIDs: groups of the engine. A queue pair that is attached is a member, by IPv4 and by
- * IPv6 where its port has addresses of either; who sends leaves by the interface of the address handle's own GID, and need not be
- * attached. LIDs of groups are told apart when a program detaches, and lead nowhere.
+ * ibv_attach_mcast(3), and datagrams to multicast GIDs: groups of the engine. A queue pair that is
+ * attached is a member, by IPv4 and by IPv6 where its port has addresses of either; who sends
+ * leaves by the interface of the address handle's own GID, and need not be attached. LIDs of groups
+ * are told apart when a program detaches, and lead nowhere.
  */
 #include "front/verbs/addr.h"
 #include "front/verbs/entry.h"
@@ -19,7 +20,8 @@
 struct hv_mcast {
 	struct hv_mcast *next; /* hv_qp.mcasts */
 	union ibv_gid gid;
-	bool attached; /* ibv_attach_mcast: with this LID; else it was made to send, from this GID */
+	/* ibv_attach_mcast: with this LID; else it was made to send, from this GID */
+	bool attached;
 	uint16_t lid;
 	uint8_t sgid_index;
 	struct hd_group *groups[FAMILIES]; /* NULL: not in this family */
@@ -30,7 +32,7 @@ const union ibv_gid *hv_mcast_gid(const struct hv_mcast *m)
 	return &m->gid;
 }
 
-/* ---- memberships ----------------------------------------------------------------------------------------------------------- */
+/* ---- memberships ----------------------------------------------------------------------------- */
 
 /* 0, or negative: in none of the families that `attr` leaves open. */
 static int verbs_mcast_join(struct hv_qp *qp, struct hv_mcast *m, const struct sockaddr *from, unsigned how)
@@ -93,7 +95,7 @@ void hv_mcasts_leave(struct hv_qp *qp)
 	}
 }
 
-/* ---- attaching --------------------------------------------------------------------------------------------------------------- */
+/* ---- attaching ------------------------------------------------------------------------------- */
 
 static struct hv_mcast **mcast_find(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
@@ -159,7 +161,7 @@ int hv_ibv_detach_mcast(struct ibv_qp *pub, const union ibv_gid *gid, uint16_t l
 	return m ? 0 : EINVAL;
 }
 
-/* ---- sending ----------------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /* The address that what is sent from the handle's own GID leaves from. */
 static void from_of(const struct hv_context *ctx, const struct ibv_ah_attr *ah, struct sockaddr_storage *out)
@@ -180,8 +182,9 @@ static struct hv_mcast *sender(struct hv_qp *qp, const struct ibv_ah_attr *ah)
 }
 
 /*
- * The kernel gives a loopback no route for groups of IPv6, so nothing can be sent from ::1, or another address of it. All members are in the group of
- * IPv4 as well: what names such a GID leaves from 127.0.0.1.
+ * The kernel gives a loopback no route for groups of IPv6, so nothing can be sent from ::1,
+ * or another address of it. All members are in the group of IPv4 as well: what names such a
+ * GID leaves from 127.0.0.1.
  */
 static int sender_make(struct hv_qp *qp, const struct hv_mcast *what, struct sockaddr_storage *from)
 {

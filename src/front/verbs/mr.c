@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), ibv_alloc_null_mr(3). Each is a region of the engine, which answers for what others do
- * with its key; local keys are checked here. No page is touched.
+ * Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), ibv_alloc_null_mr(3). Each is a region
+ * of the engine, which answers for what others do with its key; local keys are checked
+ * here. No page is touched.
  */
 #include "front/verbs/mr.h"
 #include "base/mapping.h"
@@ -29,13 +30,14 @@ struct wanted {
 	void *addr;
 	size_t length;
 	uint64_t iova;
-	uint32_t access; /* enum ibv_access_flags, without optional ones, which change nothing here */
-	bool changes;	 /* ibv_rereg_mr: it may not become empty */
+	/* enum ibv_access_flags, without optional ones, which change nothing here */
+	uint32_t access;
+	bool changes;		     /* ibv_rereg_mr: it may not become empty */
 	const struct hv_mr_far *far; /* NULL: it is ours */
 	bool is_null;
 };
 
-/* ---- checks -------------------------------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static int check_access(uint32_t access)
 {
@@ -65,7 +67,7 @@ static int mr_check(const struct wanted *w)
 	return hd_is_usable(w->addr, w->length, w->access & IBV_ACCESS_LOCAL_WRITE) ? 0 : EFAULT;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 uint32_t hv_engine_access(uint32_t access)
 {
@@ -124,7 +126,10 @@ static void region_take(struct hv_mr *mr, const struct wanted *w, struct hd_mr *
 	w->pd->users++;
 }
 
-/* Room that is read as zeros and written to no avail: address space, of which no more is used than the longest write needs. */
+/*
+ * Room that is read as zeros and written to no avail: address space, of which no more is used than
+ * the longest write needs.
+ */
 static int null_room(struct hv_context *ctx)
 {
 	const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -274,7 +279,10 @@ void hv_mr_revoke(struct hv_mr *mr)
 	mr->pub.length = 0;
 }
 
-/* End what others are doing with it, and forget it where it was found last. -EBUSY: somebody does not end. With the lock. */
+/*
+ * End what others are doing with it, and forget it where it was found last. -EBUSY: somebody
+ * does not end. With the lock.
+ */
 static int region_close(struct hv_context *ctx, struct hv_mr *mr)
 {
 	struct hv_mr **near = &ctx->mr_near[mr->pub.lkey % HV_MR_NEAR];
@@ -314,7 +322,7 @@ int hv_ibv_dereg_mr(struct ibv_mr *public)
 	return -rc;
 }
 
-/* ---- changing one, ibv_rereg_mr(3) ----------------------------------------------------------------------------------------- */
+/* ---- changing one, ibv_rereg_mr(3) ----------------------------------------------------------- */
 
 static int input_error(int err)
 {
@@ -323,8 +331,8 @@ static int input_error(int err)
 }
 
 /*
- * A region with the same keys takes the old one's place, as cards have it: peers that know them need not be told. That the old one has gone
- * is sure before this returns. With the lock.
+ * A region with the same keys takes the old one's place, as cards have it: peers that know them
+ * need not be told. That the old one has gone is sure before this returns. With the lock.
  */
 static int mr_replace(struct hv_context *ctx, struct hv_mr *mr, const struct wanted *w)
 {
@@ -389,7 +397,10 @@ int hv_ibv_rereg_mr(struct ibv_mr *public, int flags, struct ibv_pd *pd, void *a
 	return rc;
 }
 
-/* May it be fetched before it is needed? 0 or a positive errno; the page has two for a key, and these are the ones of Linux' drivers. */
+/*
+ * May it be fetched before it is needed? 0 or a positive errno; the page has two for a key, and
+ * these are the ones of Linux' drivers.
+ */
 static int advise_check(const struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge,
 			bool write)
 {
@@ -427,7 +438,7 @@ int hv_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 	return rc;
 }
 
-/* ---- local keys -------------------------------------------------------------------------------------------------------------- */
+/* ---- local keys ------------------------------------------------------------------------------ */
 
 bool hv_local_apart(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
 		    struct iovec *iov, struct hd_mr **region)

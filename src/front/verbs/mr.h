@@ -7,8 +7,8 @@
 #include "front/verbs/verbs_front.h"
 
 /*
- * hv_mr_of_device: a region of this memory, of which the program has no address; *users counts it until it is deregistered, under the
- * lock. NULL with errno.
+ * hv_mr_of_device: a region of this memory, of which the program has no address; *users counts it
+ * until it is deregistered, under the lock. NULL with errno.
  */
 struct ibv_mr *hv_mr_of_device(struct hv_pd *pd, void *memory, size_t length, unsigned int access,
 			       int *users);
@@ -25,12 +25,16 @@ struct hv_mr_far {
 	LIST_ENTRY(hv_mr_far) entry; /* far.c's */
 };
 
-/* hv_mr_import: one that stands for it, and unmaps the mapping when it goes; NULL with errno: ENOKEY: a region of ours has the key. */
+/*
+ * hv_mr_import: one that stands for it, and unmaps the mapping when it goes; NULL with errno:
+ * ENOKEY: a region of ours has the key.
+ */
 struct ibv_mr *hv_mr_import(struct ibv_pd *pd, const struct hv_mr_far *far);
 
 /*
- * hv_mr_revoke: neither key leads to an imported region any more: local ones find no byte there, and the engine refuses the rest. What is
- * being copied by others at this moment ends by itself. With the lock.
+ * hv_mr_revoke: neither key leads to an imported region any more: local ones find no byte
+ * there, and the engine refuses the rest. What is being copied by others at this moment ends
+ * by itself. With the lock.
  */
 void hv_mr_revoke(struct hv_mr *mr);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Memory windows: ibv_alloc_mw(3), ibv_bind_mw(3). Type 1, and type 2B: those are bound to a queue pair. Binding and invalidating are work
- * requests, which the engine carries out in their turn; what is wrong with them it finds out then.
+ * Memory windows: ibv_alloc_mw(3), ibv_bind_mw(3). Type 1, and type 2B: those are bound to a queue
+ * pair. Binding and invalidating are work requests, which the engine carries out in their turn;
+ * what is wrong with them it finds out then.
  */
 #include "front/verbs/mw.h"
 #include "front/verbs/newer.h"
@@ -91,8 +92,9 @@ bool hv_bind_is_right(const struct hv_qp *qp, const struct ibv_mw *mw, const str
 }
 
 /*
- * The request names the window; of the key it wants, the low 8 bits are the program's to choose. What the window is called from now on stands in
- * it at once, for those that read it there; who keeps account by himself comes to the same.
+ * The request names the window; of the key it wants, the low 8 bits are the program's to choose.
+ * What the window is called from now on stands in it at once, for those that read it there; who
+ * keeps account by himself comes to the same.
  */
 int hv_bind_post(struct hv_qp *qp, struct ibv_mw *pub, const struct ibv_mw_bind_info *info,
 		 struct hd_bind_args *args)

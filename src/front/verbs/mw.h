@@ -6,10 +6,16 @@
 
 #include "front/verbs/qp.h"
 
-/* hv_bind_is_right: could this be posted? Whether it may be bound so is another question, which its completion answers. */
+/*
+ * hv_bind_is_right: could this be posted? Whether it may be bound so is another question,
+ * which its completion answers.
+ */
 bool hv_bind_is_right(const struct hv_qp *qp, const struct ibv_mw *mw, const struct ibv_mw_bind_info *info);
 
-/* hv_bind_post: post it; args has tag, ctx and flags, and in the low 8 bits of key what the program has chosen. 0, -errno as hd_send. With the lock. */
+/*
+ * hv_bind_post: post it; args has tag, ctx and flags, and in the low 8 bits of key what the program
+ * has chosen. 0, -errno as hd_send. With the lock.
+ */
 int hv_bind_post(struct hv_qp *qp, struct ibv_mw *mw, const struct ibv_mw_bind_info *info,
 		 struct hd_bind_args *args);
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Words for numbers, and rates: ibv_event_type_str(3), ibv_rate_to_mbps(3), ibv_rate_to_mult(3). The same for every device. */
+/*
+ * Words for numbers, and rates: ibv_event_type_str(3), ibv_rate_to_mbps(3), ibv_rate_to_mult(3).
+ * The same for every device.
+ */
 #include "front/verbs/entry.h"
 #include "front/verbs/newer.h"
 
 #define COUNT(table) (int)(sizeof(table) / sizeof((table)[0]))
 
-/* ---- words --------------------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 /* As libibverbs has them: logs are searched for them. */
 static const char *const statuses[] = {
@@ -106,7 +109,10 @@ HV_PUBLIC const char *ibv_wc_status_str(enum ibv_wc_status status)
 	return word(statuses, COUNT(statuses), (int)status);
 }
 
-/* In the header since rdma-core 50, under the version that only libraries of vendors are linked with. */
+/*
+ * In the header since rdma-core 50, under the version that only libraries of
+ * vendors are linked with.
+ */
 HV_PUBLIC const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
 {
 	return word(opcodes, COUNT(opcodes), (int)opcode);
@@ -127,9 +133,12 @@ HV_PUBLIC const char *ibv_event_type_str(enum ibv_event_type event)
 	return word(events, COUNT(events), (int)event);
 }
 
-/* ---- rates ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rates ----------------------------------------------------------------------------------- */
 
-/* Multiples of 2.5 Gbit/s, and the number of Mbit/s; 0: it is none of those. Rates of later generations are multiples with a rest. */
+/*
+ * Multiples of 2.5 Gbit/s, and the number of Mbit/s; 0: it is none of those. Rates of later
+ * generations are multiples with a rest.
+ */
 static const struct {
 	int mult, mbps;
 } rates[] = {

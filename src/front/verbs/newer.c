@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Functions that are younger than the header which this front is built with: newer.h. Buffers are ordinary memory, never a dma-buf. */
+/*
+ * Functions that are younger than the header which this front is built with: newer.h. Buffers are
+ * ordinary memory, never a dma-buf.
+ */
 #include "front/verbs/newer.h"
 
 #include "base/lock.h"
@@ -13,8 +16,8 @@
 #include <unistd.h>
 
 /*
- * HV_NEWER_CALL: what is not ours is the business of the real library's function of this name, called with these arguments; `none` is answered
- * where it has none.
+ * HV_NEWER_CALL: what is not ours is the business of the real library's function of this name,
+ * called with these arguments; `none` is answered where it has none.
  */
 #define HV_NEWER_CALL(symbol, function, none, ...) \
 	do { \
@@ -27,7 +30,7 @@
 	} while (0)
 #define HV_NEWER_REAL(name, none, ...) HV_NEWER_CALL("ibv_" #name, hv_newer_##name, none, __VA_ARGS__)
 
-/* ---- buffers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 struct hv_buf {
 	struct hv_buf *self; /* the key: who made a buffer cannot be seen from it */
@@ -121,7 +124,7 @@ int hv_newer_export_buf_dmabuf_fd(struct hv_buf *buf)
 	return -1;
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------------------------------ */
+/* ---- regions --------------------------------------------------------------------------------- */
 
 /* Is this range in the buffer, and may this domain register it? */
 static bool buf_has(const struct hv_buf *buf, const struct ibv_pd *pd, const void *addr, size_t length)
@@ -138,7 +141,8 @@ struct ibv_mr *hv_newer_reg_mr_ex(struct ibv_pd *pd, const struct hv_mr_init_att
 
 	if (!hv_owns(pd->context))
 		HV_NEWER_REAL(reg_mr_ex, NULL, pd, attr);
-	if (has & ~(uint64_t)(HV_MR_IOVA | HV_MR_ADDR | file | HV_MR_BUF)) /* DMA handles among them */
+	/* DMA handles among them */
+	if (has & ~(uint64_t)(HV_MR_IOVA | HV_MR_ADDR | file | HV_MR_BUF))
 		return hv_fail(EOPNOTSUPP);
 	if (has & HV_MR_ADDR ? has & file : !(has & HV_MR_FD) || has & HV_MR_BUF)
 		return hv_fail(EINVAL);
@@ -164,7 +168,7 @@ struct ibv_mr *hv_newer_reg_buf_mr(struct ibv_pd *pd, struct hv_buf *buf, void *
 	return hv_newer_reg_mr_ex(pd, &attr);
 }
 
-/* ---- ports -------------------------------------------------------------------------------------------------------------------- */
+/* ---- ports ----------------------------------------------------------------------------------- */
 
 int hv_newer_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed)
 {
@@ -176,7 +180,7 @@ int hv_newer_query_port_speed(struct ibv_context *context, uint32_t port, uint64
 	return 0;
 }
 
-/* ---- what no device of ours has ------------------------------------------------------------------------------------------------ */
+/* ---- what no device of ours has -------------------------------------------------------------- */
 
 struct hv_dmah *hv_newer_alloc_dmah(struct ibv_context *context, void *attr)
 {

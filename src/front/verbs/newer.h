@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What libibverbs got after release 44, whose header is the oldest that this front is built with: types and functions that programs know which were
- * built with younger headers. They call them with objects of ours, and a real library of theirs would take those for its own.
+ * What libibverbs got after release 44, whose header is the oldest that this front is built with:
+ * types and functions that programs know which were built with younger headers. They call them with
+ * objects of ours, and a real library of theirs would take those for its own.
  *
- * The types have names of ours here, since a header may declare them as well or may not. So have the functions, and HV_NEWER gives each
- * the name that the linker knows it by.
+ * The types have names of ours here, since a header may declare them as well or may not. So have
+ * the functions, and HV_NEWER gives each the name that the linker knows it by.
  */
 #ifndef HEDDLE_FRONT_VERBS_NEWER_H
 #define HEDDLE_FRONT_VERBS_NEWER_H
@@ -17,8 +18,9 @@ struct hv_dmah; /* struct ibv_dmah, which is never ours */
 struct hv_cntr; /* struct ibv_comp_cntr: likewise */
 
 /*
- * ibv_wr_flush(3): IBV_WR_FLUSH, IBV_WC_FLUSH, IBV_QP_EX_WITH_FLUSH, IBV_ODP_SUPPORT_FLUSH, the bit for IBV_FLUSH_GLOBAL of device_cap_flags_ex, and
- * the rights. IBV_FLUSH_PERSISTENT is not offered: nothing tells what memory would keep it.
+ * ibv_wr_flush(3): IBV_WR_FLUSH, IBV_WC_FLUSH, IBV_QP_EX_WITH_FLUSH, IBV_ODP_SUPPORT_FLUSH, the bit
+ * for IBV_FLUSH_GLOBAL of device_cap_flags_ex, and the rights. IBV_FLUSH_PERSISTENT is not offered:
+ * nothing tells what memory would keep it.
  */
 #define HV_WR_FLUSH ((enum ibv_wr_opcode)14)
 #define HV_WC_FLUSH 8
@@ -37,8 +39,8 @@ struct hv_newer_qp {
 };
 
 /*
- * IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC: memory of ibv_alloc_buf may be such as devices reach that see no protected one. Without
- * IBV_DEVICE_CC_DMA_BOUNCE plain memory will do.
+ * IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC: memory of ibv_alloc_buf may be such as
+ * devices reach that see no protected one. Without IBV_DEVICE_CC_DMA_BOUNCE plain memory will do.
  */
 #define HV_PARENT_UNPROTECTED (1 << 2)
 
@@ -60,7 +62,8 @@ enum {
 struct hv_mr_init_attr { /* struct ibv_mr_init_attr */
 	size_t length;
 	int access;
-	uint64_t comp_mask; /* HV_MR_*: which of those below count; buf is there only if its bit is */
+	/* HV_MR_*: which of those below count; buf is there only if its bit is */
+	uint64_t comp_mask;
 	uint64_t iova;
 	void *addr;
 	int fd;
@@ -81,7 +84,10 @@ HV_NEWER(struct ibv_mr *, reg_buf_mr,
 	 (struct ibv_pd * pd, struct hv_buf *buf, void *addr, size_t length, int access));
 HV_NEWER(int, export_buf_dmabuf_fd, (struct hv_buf * buf));
 
-/* ibv_query_port_speed(3); ibv_alloc_dmah(3), ibv_dm_export_dmabuf_fd(3), and ibv_create_comp_cntr(3): no device of ours has any */
+/*
+ * ibv_query_port_speed(3); ibv_alloc_dmah(3), ibv_dm_export_dmabuf_fd(3), and
+ * ibv_create_comp_cntr(3): no device of ours has any
+ */
 HV_NEWER(int, query_port_speed, (struct ibv_context * context, uint32_t port, uint64_t *speed));
 HV_NEWER(struct hv_dmah *, alloc_dmah, (struct ibv_context * context, void *attr));
 HV_NEWER(int, dealloc_dmah, (struct hv_dmah * dmah));

@@ -5,7 +5,10 @@
 
 #include <dlfcn.h>
 
-/* HV_NEXT: the function of that name of the C library, for the preload, which has one of its own. Looked up with each first use. */
+/*
+ * HV_NEXT: the function of that name of the C library, for the preload, which has one of its own.
+ * Looked up with each first use.
+ */
 #define HV_NEXT(name) \
 	({ \
 		static void *_Atomic found; \

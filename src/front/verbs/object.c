@@ -19,13 +19,17 @@ __attribute__((constructor)) static void kept_init(void)
 		STAILQ_INIT(&kept[i]);
 }
 
-/* Where destroyed objects are: the device is ours, so that their calls come to us; its functions are those of a dead one. */
+/*
+ * Where destroyed objects are: the device is ours, so that their calls come to us; its functions
+ * are those of a dead one.
+ */
 static struct hv_context *nowhere(void)
 {
 	static struct hv_context none;
 	static atomic_bool made;
 
-	if (!atomic_load_explicit(&made, memory_order_acquire)) { /* whoever does so does the same */
+	if (!atomic_load_explicit(&made, memory_order_acquire)) {
+		/* whoever does so does the same */
 		none.pub.context.device = &hv_devices[HV_INFINIBAND].pub;
 		hv_fill_ops(&none, true);
 		atomic_store_explicit(&made, true, memory_order_release);

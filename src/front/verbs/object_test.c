@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Objects without a queue pair: local keys, domains, null regions, asynchronous events; words and rates beside the real library's. */
+/*
+ * Objects without a queue pair: local keys, domains, null regions, asynchronous events; words and
+ * rates beside the real library's.
+ */
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
 #include "skip.h"

@@ -23,7 +23,10 @@ const struct hv_opcode hv_opcodes[HV_OPCODES] = {
 					IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP },
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { RELIABLE, HV_OP_ATOMIC, false, true, IBV_WC_FETCH_ADD, 0,
 					  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD },
-	/* its 8 bytes go with the request, whatever room for inline data there is; of XRC Linux' drivers have it no more than we do */
+	/*
+	 * its 8 bytes go with the request, whatever room for inline data there is; of XRC Linux'
+	 * drivers have it no more than we do
+	 */
 	[IBV_WR_ATOMIC_WRITE] = { HV_RC, HV_OP_ATOMIC_WRITE, true, false, IBV_WC_ATOMIC_WRITE, 0,
 				  IBV_QP_EX_WITH_ATOMIC_WRITE },
 	[HV_WR_FLUSH] = { HV_RC, HV_OP_FLUSH, false, false, HV_WC_FLUSH, 0, HV_QP_EX_WITH_FLUSH },

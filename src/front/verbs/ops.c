@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The tables of functions in a context: one for every day, and one for a forked child, where nearly every object of ours is dead. */
+/*
+ * The tables of functions in a context: one for every day, and one for a forked child, where nearly
+ * every object of ours is dead.
+ */
 #include "front/verbs/ops.h"
 
 #include <errno.h>
 
-/* ---- a forked child ---------------------------------------------------------------------------------------------------- */
+/* ---- a forked child -------------------------------------------------------------------------- */
 
 #define HV_OP_INT(member, params, args) \
 	static int dead_##member params \
@@ -64,7 +67,7 @@ static int dead_dealloc_mw(struct ibv_mw *mw)
 	return hv_tell(EIO);
 }
 
-/* ---- the others: an error number stands in errno as well ------------------------------------------------------------------- */
+/* ---- the others: an error number stands in errno as well ------------------------------------- */
 
 #define HV_OP_INT(member, params, args) \
 	static int told_##member params \
@@ -86,7 +89,7 @@ static int told_dealloc_mw(struct ibv_mw *mw)
 	return hv_tell(hv_dealloc_mw(mw));
 }
 
-/* ---- the tables ---------------------------------------------------------------------------------------------------------- */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
 static const struct ibv_context_ops live_ops = {
 	.poll_cq = hv_poll_cq,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What programs reach through a context without a call of the library: hv_<member> of each, as the manual page of ibv_<member> says. */
+/*
+ * What programs reach through a context without a call of the library: hv_<member> of each, as the
+ * manual page of ibv_<member> says.
+ */
 #ifndef HEDDLE_FRONT_VERBS_OPS_H
 #define HEDDLE_FRONT_VERBS_OPS_H
 
@@ -23,8 +26,8 @@ int hv_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int hv_dealloc_mw(struct ibv_mw *mw);
 
 /*
- * hv_cq_ex_fill: the functions of a struct ibv_cq_ex for these fields (enum ibv_create_cq_wc_flags), in poll.c. 0, or EOPNOTSUPP for a
- * field that we never have.
+ * hv_cq_ex_fill: the functions of a struct ibv_cq_ex for these fields (enum
+ * ibv_create_cq_wc_flags), in poll.c. 0, or EOPNOTSUPP for a field that we never have.
  */
 int hv_cq_ex_fill(struct hv_cq *cq, uint64_t wc_flags);
 

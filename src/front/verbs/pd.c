@@ -80,7 +80,7 @@ int hv_ibv_dealloc_pd(struct ibv_pd *public)
 	return 0;
 }
 
-/* ---- thread domains, which promise that nobody else is there: taken note of, and nothing is gained ---------------------- */
+/* ---- thread domains, which promise that nobody else is there: noted, nothing is gained ---- */
 
 struct ibv_td *hv_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {

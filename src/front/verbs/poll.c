@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <time.h>
 
-/* ---- translating ----------------------------------------------------------------------------------------------------------------- */
+/* ---- translating ----------------------------------------------------------------------------- */
 
 /* What only a datagram has. */
 static void datagram(const struct hd_cqe *e, struct ibv_wc *wc)
@@ -57,7 +57,7 @@ static inline bool translate(const struct hv_context *ctx, const struct hd_cqe *
 	return true;
 }
 
-/* ---- ibv_poll_cq ------------------------------------------------------------------------------------------------------------------- */
+/* ---- ibv_poll_cq ----------------------------------------------------------------------------- */
 
 int hv_poll_cq(struct ibv_cq *pub, int count, struct ibv_wc *wc)
 {
@@ -85,11 +85,12 @@ int hv_poll_cq(struct ibv_cq *pub, int count, struct ibv_wc *wc)
 	return n;
 }
 
-/* ---- ibv_start_poll … --------------------------------------------------------------------------------------------------------------- */
+/* ---- ibv_start_poll … ------------------------------------------------------------------------ */
 
 /*
- * Each entry is taken out when it is looked at: programs post and destroy between ibv_start_poll and ibv_end_poll, so the node's lock is not
- * held there. The CQ's own is, unless only one thread uses it.
+ * Each entry is taken out when it is looked at: programs post and destroy between
+ * ibv_start_poll and ibv_end_poll, so the node's lock is not held there. The CQ's own is,
+ * unless only one thread uses it.
  */
 static int next_poll(struct ibv_cq_ex *pub)
 {
@@ -142,7 +143,9 @@ WC_READ(uint32_t, slid, slid)
 WC_READ(uint8_t, sl, sl)
 WC_READ(uint8_t, dlid_path_bits, dlid_path_bits)
 
-/* When it was taken out of the CQ: nanoseconds of the clock that ibv_query_rt_values_ex(3) reads. */
+/*
+ * When it was taken out of the CQ: nanoseconds of the clock that ibv_query_rt_values_ex(3) reads.
+ */
 static uint64_t read_completion_ts(struct ibv_cq_ex *pub)
 {
 	struct hv_cq *cq = hv_cq_of_ex(pub);

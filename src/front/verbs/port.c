@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A subnet that nobody has chosen: few enough hosts that their numbers are LIDs, and not only one. */
+/*
+ * A subnet that nobody has chosen: few enough hosts that their numbers are LIDs, and not only one.
+ */
 #define AUTO_BITS_LEAST 17
 #define AUTO_BITS_MOST 24
 
@@ -50,7 +52,10 @@ static bool port_ip_of(const struct hd_own_address *a, uint32_t *ip)
 	return true;
 }
 
-/* The first address in the subnet that was chosen, or just the first; NULL: none. They come best first. */
+/*
+ * The first address in the subnet that was chosen, or just the first; NULL:
+ * none. They come best first.
+ */
 static const struct hd_own_address *port_pick(const struct hd_own_address *a, int count, bool chosen,
 					      const struct hv_port *port)
 {

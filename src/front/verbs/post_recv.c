@@ -19,8 +19,8 @@ struct queue {
 };
 
 /*
- * Something is wrong with the memory. What is before that can be received into; a message that goes beyond fails. *total gets how much it is;
- * the number of segments.
+ * Something is wrong with the memory. What is before that can be received into; a message that goes
+ * beyond fails. *total gets how much it is; the number of segments.
  */
 static int cut(const struct queue *q, const struct ibv_recv_wr *wr, struct iovec *iov, struct hd_mr **regions,
 	       uint64_t *total)
@@ -50,8 +50,8 @@ static inline int to_recv_errno(int rc)
 }
 
 /*
- * 0, or a positive errno and nothing has been posted. A key that is wrong is found out when a message comes that has data for it: until
- * then the receive is in line.
+ * 0, or a positive errno and nothing has been posted. A key that is wrong is found out when a
+ * message comes that has data for it: until then the receive is in line.
  */
 static __attribute__((noinline)) int post_recv_other(const struct queue *q, const struct ibv_recv_wr *wr)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * ibv_post_send(3): a loop around the engine's sends. What the program has done wrong is refused at once; what hardware would only find out
- * when the request's turn comes (keys of local memory, lengths) completes in error in its turn.
+ * ibv_post_send(3): a loop around the engine's sends. What the program has done wrong is refused at
+ * once; what hardware would only find out when the request's turn comes (keys of local memory,
+ * lengths) completes in error in its turn.
  */
 #include "front/verbs/mw.h"
 #include "front/verbs/opcode.h"
@@ -12,7 +13,7 @@
 
 #include <errno.h>
 
-/* ---- one work request ------------------------------------------------------------------------------------------------------------- */
+/* ---- one work request ------------------------------------------------------------------------ */
 
 /* One that is being posted. */
 struct sending {
@@ -42,7 +43,10 @@ static bool takes_flags(const struct hv_qp *qp, const struct ibv_send_wr *wr, co
 	       (qp->transport & (HV_RC | HV_XRC) || !(wr->send_flags & IBV_SEND_FENCE));
 }
 
-/* One-sided operations that UD has not: cards take them, and programs that were made for those wait for the completion. */
+/*
+ * One-sided operations that UD has not: cards take them, and programs that were made for those
+ * wait for the completion.
+ */
 static bool is_told_late(const struct hv_qp *qp, const struct hv_opcode *op)
 {
 	return qp->transport == HV_UD && op->transports && op->kind >= HV_OP_WRITE &&
@@ -79,7 +83,10 @@ static inline const struct hv_opcode *opcode_of(const struct ibv_send_wr *wr)
 	return &hv_opcodes[hv_likely(wr->opcode < HV_OPCODES) ? wr->opcode : IBV_WR_DRIVER1];
 }
 
-/* Of what has no local segments, what is for other calls: ibv_bind_mw is for windows of type 1, and a flush is for ibv_wr_flush. */
+/*
+ * Of what has no local segments, what is for other calls: ibv_bind_mw is for windows of type 1, and
+ * a flush is for ibv_wr_flush.
+ */
 static bool is_elsewhere(const struct ibv_send_wr *wr, const struct hv_opcode *op, bool built)
 {
 	return op->kind == HV_OP_BIND ? wr->bind_mw.mw->type != IBV_MW_TYPE_2
@@ -157,7 +164,10 @@ static inline int send_datagram(const struct sending *s)
 	const struct ibv_send_wr *wr = s->wr;
 	struct hv_qp *qp = s->qp;
 	uint32_t qkey = wr->wr.ud.remote_qkey;
-	/* InfiniBand specification, 10.2.5: one with its highest bit set stands for the queue pair's own */
+	/*
+	 * InfiniBand specification, 10.2.5: one with its highest bit set stands
+	 * for the queue pair's own
+	 */
 	const struct hd_pkt_qp head = { .grh = hv_ah_of(wr->wr.ud.ah)->grh,
 					.imm = s->flags & HD_SEND_IMM ? wr->imm_data : 0,
 					.qkey = qkey >> 31 ? qp->attr.qkey : qkey };
@@ -189,7 +199,8 @@ static inline int send_rma(const struct sending *s)
 	const struct hd_rma_args args = { .op = s->op->kind == HV_OP_READ ? HD_RMA_READ : HD_RMA_WRITE,
 					  .iov = s->iov,
 					  .count = s->count,
-					  .seg_count = s->total != 0, /* of nothing, the key does not count */
+					  /* of nothing, the key does not count */
+					  .seg_count = s->total != 0,
 					  .segs = &seg,
 					  .imm = (s->flags & HD_SEND_IMM ? wr->imm_data : 0) | named(s),
 					  .tag = s->word,
@@ -313,7 +324,10 @@ static inline __attribute__((always_inline)) int post_send_start(struct sending 
 	}
 }
 
-/* UD: where it goes: *dest, or, where that is NULL, *group, or, where that is NULL as well, nowhere. 0 or a positive errno. */
+/*
+ * UD: where it goes: *dest, or, where that is NULL, *group, or, where that is NULL as well,
+ * nowhere. 0 or a positive errno.
+ */
 static inline int find_way(struct hv_qp *qp, const struct ibv_send_wr *wr, struct hd_dest **dest,
 			   struct hd_group **group)
 {
@@ -330,7 +344,10 @@ static inline int find_way(struct hv_qp *qp, const struct ibv_send_wr *wr, struc
 	return rc == -EINVAL ? 0 : -rc;
 }
 
-/* UD: true: it is a datagram, and knows where it goes; else *rc is what has become of it: 0, or a positive errno. */
+/*
+ * UD: true: it is a datagram, and knows where it goes; else *rc is what has become of
+ * it: 0, or a positive errno.
+ */
 static inline bool post_send_aim(struct sending *s, int *rc)
 {
 	const struct hv_ah *ah = hv_ah_of(s->wr->wr.ud.ah);
@@ -364,7 +381,10 @@ int hv_send_foresee(struct hv_qp *qp, const struct ibv_send_wr *wr)
 	return find_way(qp, wr, &dest, &group);
 }
 
-/* It has been checked. Part of hv_post_send, for what the engine asks of the kernel makes each return from there an expensive one. */
+/*
+ * It has been checked. Part of hv_post_send, for what the engine asks of the kernel makes each
+ * return from there an expensive one.
+ */
 static inline __attribute__((always_inline)) int
 post_send_post_one(struct hv_qp *qp, const struct ibv_send_wr *wr, const struct hv_opcode *op)
 {
@@ -398,11 +418,11 @@ post_send_post_one(struct hv_qp *qp, const struct ibv_send_wr *wr, const struct 
 	return rc ? rc : post_send_start(&s);
 }
 
-/* ---- the usual one ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the usual one --------------------------------------------------------------------------- */
 
 /*
- * A message of a connected queue pair that has one segment, which is inline or of a region that was used just now. What is above finds out step by
- * step is known of it at once.
+ * A message of a connected queue pair that has one segment, which is inline or of a region that was
+ * used just now. What is above finds out step by step is known of it at once.
  */
 static inline __attribute__((always_inline)) bool
 is_usual(const struct hv_qp *qp, const struct ibv_send_wr *wr, const struct hv_opcode *op)
@@ -468,7 +488,7 @@ int hv_post_bind_one(struct hv_qp *qp, const struct ibv_send_wr *wr)
 	return rc;
 }
 
-/* ---- the call ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 int hv_post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {

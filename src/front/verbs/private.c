@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Of the drop-in alone: the functions that libraries of vendors (libmlx5 and others) take from the libibverbs that they are loaded with.
- * They serve real devices, so each jumps to the real library's, once that has been loaded, with whatever arguments it was given. Before
- * that there is no device that they could be meant for, and they answer EOPNOTSUPP.
+ * Of the drop-in alone: the functions that libraries of vendors (libmlx5 and others) take from the
+ * libibverbs that they are loaded with. They serve real devices, so each jumps to the real
+ * library's, once that has been loaded, with whatever arguments it was given. Before that there is
+ * no device that they could be meant for, and they answer EOPNOTSUPP.
  */
 #include "front/verbs/jump.h"
 #include "front/verbs/real.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* ibv_create_qp(3), ibv_create_qp_ex(3), ibv_query_qp(3), ibv_destroy_qp(3). Changing them is in qp_modify.c. */
+/*
+ * ibv_create_qp(3), ibv_create_qp_ex(3), ibv_query_qp(3), ibv_destroy_qp(3).
+ * Changing them is in qp_modify.c.
+ */
 #include "front/verbs/qp.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
@@ -15,7 +18,7 @@
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | \
 	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
-/* ---- the table by endpoint index --------------------------------------------------------------------------------------------- */
+/* ---- the table by endpoint index ------------------------------------------------------------- */
 
 /* Room for index; what was there stays. 0 or -ENOMEM. */
 static int table_reserve(struct hv_context *ctx, uint32_t index)
@@ -47,7 +50,7 @@ int hv_qp_enter(struct hv_qp *qp)
 	return rc;
 }
 
-/* ---- creating ------------------------------------------------------------------------------------------------------------------ */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 static const struct kind {
 	enum ibv_qp_type type;
@@ -78,7 +81,10 @@ static bool is_xrc(enum ibv_qp_type type)
 	return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
 }
 
-/* What was asked for, made what there is: never 0, and never less. An SRQ makes the receive half meaningless. */
+/*
+ * What was asked for, made what there is: never 0, and never less. An SRQ makes the
+ * receive half meaningless.
+ */
 static int cap_settle(struct ibv_qp_cap *cap, bool has_srq)
 {
 	if (has_srq)
@@ -91,11 +97,15 @@ static int cap_settle(struct ibv_qp_cap *cap, bool has_srq)
 	cap->max_recv_wr += !cap->max_recv_wr && !has_srq;
 	cap->max_recv_sge += !cap->max_recv_sge && !has_srq;
 	if (cap->max_inline_data < 64)
-		cap->max_inline_data = 64; /* costs nothing, and programs ask for less than they could use */
+		/* costs nothing, and programs ask for less than they could use */
+		cap->max_inline_data = 64;
 	return 0;
 }
 
-/* Those that only receive have a domain, the others a protection domain and a CQ for what they send; only XRC needs none to receive. */
+/*
+ * Those that only receive have a domain, the others a protection domain and a CQ for what they
+ * send; only XRC needs none to receive.
+ */
 static bool parts_are_right(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *a)
 {
 	if (a->qp_type == IBV_QPT_XRC_RECV)
@@ -131,7 +141,10 @@ static int parts_are_whole(const struct ibv_qp_init_attr_ex *a)
 	return !rc && a->srq ? HV_CHECK(a->srq) : rc;
 }
 
-/* What an XRC queue pair names as its own is of no use to it, and overlooked, as by the kernel; for others it must not be one of XRC's. */
+/*
+ * What an XRC queue pair names as its own is of no use to it, and overlooked, as by the kernel; for
+ * others it must not be one of XRC's.
+ */
 static bool srq_is_right(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *a)
 {
 	return !a->srq || is_xrc(a->qp_type) || (a->srq->context == context && !hv_srq_of(a->srq)->xrcd);
@@ -161,8 +174,9 @@ static bool is_for_first(const struct hv_context *ctx, uint32_t mark)
 }
 
 /*
- * The 40 bytes before a datagram, ibv_post_recv(3): as RoCE v2 has them, an IPv6 header, or zeros and an IPv4 header behind; with an
- * InfiniBand link layer a GRH, where the sender wants one. Only addresses are filled in, what its sender has said, and what tells the two apart.
+ * The 40 bytes before a datagram, ibv_post_recv(3): as RoCE v2 has them, an IPv6 header, or zeros
+ * and an IPv4 header behind; with an InfiniBand link layer a GRH, where the sender wants one. Only
+ * addresses are filled in, what its sender has said, and what tells the two apart.
  */
 static uint64_t head_fill(void *owner, const struct hd_sender *from, void *at)
 {
@@ -382,8 +396,8 @@ static void qp_close(struct hv_qp *qp)
 	struct hv_context *ctx = qp->ctx;
 
 	if (!qp->domain) {
-		hd_node_poll(
-			ctx->node); /* what it has sent, and completed, leaves: the program may end next */
+		/* what it has sent, and completed, leaves: the program may end next */
+		hd_node_poll(ctx->node);
 		hv_ep_settle(ctx, qp->ep);
 	}
 	hv_mcasts_leave(qp);
@@ -469,7 +483,7 @@ struct ibv_qp_ex *hv_ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return q->build ? &q->pub : NULL;
 }
 
-/* ---- destroying ------------------------------------------------------------------------------------------------------------------ */
+/* ---- destroying ------------------------------------------------------------------------------ */
 
 int hv_ibv_destroy_qp(struct ibv_qp *pub)
 {
@@ -513,7 +527,7 @@ void hv_qp_drop_completions(struct hv_qp *qp)
 	qp->polled = qp->posted;
 }
 
-/* ---- looking --------------------------------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 enum ibv_qp_state hv_qp_look(const struct hv_qp *qp)
 {
@@ -556,7 +570,10 @@ int hv_ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask, stru
 	return 0;
 }
 
-/* Both ends of a long message copy it, each where it finds work: only its end is known to come last. */
+/*
+ * Both ends of a long message copy it, each where it finds work: only its
+ * end is known to come last.
+ */
 int hv_ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	return 0;

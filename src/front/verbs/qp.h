@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Queue pairs, shared receive queues and address handles. A queue pair is an endpoint of the engine, open from ibv_create_qp(3) on, since
- * its number is the endpoint's; it is paired with its other end, or made ready for datagrams, on the way to RTR. Nothing is queued here.
+ * Queue pairs, shared receive queues and address handles. A queue pair is an endpoint of the
+ * engine, open from ibv_create_qp(3) on, since its number is the endpoint's; it is paired with its
+ * other end, or made ready for datagrams, on the way to RTR. Nothing is queued here.
  */
 #ifndef HEDDLE_FRONT_VERBS_QP_H
 #define HEDDLE_FRONT_VERBS_QP_H
@@ -51,10 +52,13 @@ struct hv_qp {
 	struct hd_mr *const **regions; /* hd_ep_regions */
 	struct hv_pd *pd;
 	const enum hd_qp_state *state; /* hd_ep_state; of a handle: always RESET */
-	uint32_t signalled;	       /* HD_SEND_COMPLETE: everything that it sends completes; or 0 */
-	uint8_t transport;	       /* enum hv_transport */
-	uint32_t posted,
-		polled; /* numbers of the newest request posted, and of the newest whose completion has been polled */
+	/* HD_SEND_COMPLETE: everything that it sends completes; or 0 */
+	uint32_t signalled;
+	uint8_t transport; /* enum hv_transport */
+	/*
+	 * numbers of the newest request posted, and of the newest whose completion has been polled
+	 */
+	uint32_t posted, polled;
 	uint32_t names; /* XRC: the bits of the number of a shared receive queue; else 0 */
 	struct ibv_qp_cap cap;
 	/* the rest */
@@ -97,9 +101,9 @@ static inline struct hv_qp *hv_qp_real(struct hv_qp *qp)
 }
 
 /*
- * hv_qp_enter: from now on its completions are found by its endpoint's index; 0 or -ENOMEM. hv_qp_gone: one that no handle is left of goes,
- * with its memory. hv_qp_modify: ibv_modify_qp of a real one: 0 or a positive errno. hv_rnr_timer_us: of ibv_qp_attr.min_rnr_timer. With
- * the lock.
+ * hv_qp_enter: from now on its completions are found by its endpoint's index; 0 or -ENOMEM.
+ * hv_qp_gone: one that no handle is left of goes, with its memory. hv_qp_modify: ibv_modify_qp of a
+ * real one: 0 or a positive errno. hv_rnr_timer_us: of ibv_qp_attr.min_rnr_timer. With the lock.
  */
 int hv_qp_enter(struct hv_qp *qp);
 void hv_qp_gone(struct hv_qp *qp);
@@ -116,8 +120,9 @@ void hv_qp_migrate(struct ibv_qp_attr *attr);
 enum ibv_qp_state hv_qp_look(const struct hv_qp *qp);
 
 /*
- * hv_qp_show: a call has set these, or told them. ibv_qp.state is what the program has set, or asked for last: programs compare it with
- * what they did, and one that fell meanwhile takes requests as before, and flushes them.
+ * hv_qp_show: a call has set these, or told them. ibv_qp.state is what the program has set, or
+ * asked for last: programs compare it with what they did, and one that fell meanwhile takes
+ * requests as before, and flushes them.
  */
 static inline void hv_qp_show(struct ibv_qp *pub, const struct ibv_qp_attr *attr, int mask)
 {
@@ -125,7 +130,10 @@ static inline void hv_qp_show(struct ibv_qp *pub, const struct ibv_qp_attr *attr
 		pub->state = attr->qp_state;
 }
 
-/* hv_qp_left: how many requests its send queue takes: a place is free again when a completion of it, or of a later one, has been polled. */
+/*
+ * hv_qp_left: how many requests its send queue takes: a place is free again when a completion of
+ * it, or of a later one, has been polled.
+ */
 static inline uint32_t hv_qp_left(const struct hv_qp *qp)
 {
 	return qp->cap.max_send_wr - (qp->posted - qp->polled);
@@ -134,7 +142,9 @@ static inline uint32_t hv_qp_left(const struct hv_qp *qp)
 /* hv_qp_drop_completions: what it has completed, and nobody has polled, is gone. With the lock. */
 void hv_qp_drop_completions(struct hv_qp *qp);
 
-/* hv_qp_at: the queue pair whose endpoint has this index, or NULL when it is gone. With the lock. */
+/*
+ * hv_qp_at: the queue pair whose endpoint has this index, or NULL when it is gone. With the lock.
+ */
 struct hv_qps {
 	uint32_t size;
 	struct hv_qp *at[];
@@ -146,7 +156,7 @@ static inline struct hv_qp *hv_qp_at(const struct hv_context *ctx, uint32_t inde
 	return hv_likely(qps && index < qps->size) ? qps->at[index] : NULL;
 }
 
-/* ---- address handles, ibv_create_ah(3) ---------------------------------------------------------------------------------------- */
+/* ---- address handles, ibv_create_ah(3) ------------------------------------------------------- */
 
 struct hv_ah_dest;
 
@@ -178,18 +188,23 @@ static inline int hv_ah_dest(struct hv_ah *ah, uint32_t qpn, struct hd_dest **ou
 }
 
 /*
- * hv_grh_write: the 40 bytes in front of a datagram: the header, or what RoCE v2 has instead where addresses are of IPv4: then it says
- * true. `at` need not be aligned. ibv_init_ah_from_wc(3) reads them.
+ * hv_grh_write: the 40 bytes in front of a datagram: the header, or what RoCE v2 has instead
+ * where addresses are of IPv4: then it says true. `at` need not be aligned.
+ * ibv_init_ah_from_wc(3) reads them.
  */
 bool hv_grh_write(const struct hv_context *ctx, const struct ibv_grh *grh, void *at);
 
-/* hv_grh_fill: both addresses of a header in front of what was sent to this port alone, where they are not the first ones. */
+/*
+ * hv_grh_fill: both addresses of a header in front of what was sent to this port alone, where
+ * they are not the first ones.
+ */
 void hv_grh_fill(const struct hv_context *ctx, const struct hd_sender *from, struct ibv_grh *grh);
 
 /*
- * hd_cqe.tag of a datagram that was received, as hd_ep_attr.head_fill makes it: the number of its sender; the service level; whether
- * there is a GRH in front; the sender's LID from bit 32 on. RoCE has no service levels: as RoCE v2 cards have it, theirs tells that it came by
- * UDP, and the kind of the header in front, for which programs look there.
+ * hd_cqe.tag of a datagram that was received, as hd_ep_attr.head_fill makes it: the number of its
+ * sender; the service level; whether there is a GRH in front; the sender's LID from bit 32 on. RoCE
+ * has no service levels: as RoCE v2 cards have it, theirs tells that it came by UDP, and the kind
+ * of the header in front, for which programs look there.
  */
 #define HV_FROM_SL 24
 #define HV_SL_ROCE_IPV6 UINT64_C(9)
@@ -198,8 +213,9 @@ void hv_grh_fill(const struct hv_context *ctx, const struct hd_sender *from, str
 #define HV_FROM_LID 32
 
 /*
- * What the header of a datagram says beside addresses is its sender's affair, and travels with it: hd_sender.grh. hv_datagram_grh: that of this
- * address vector; ipv6 is of a RoCE port alone. hv_datagram_mark: which of the other end's GIDs was addressed, hv_gid_mark; 0: not said.
+ * What the header of a datagram says beside addresses is its sender's affair, and travels with it:
+ * hd_sender.grh. hv_datagram_grh: that of this address vector; ipv6 is of a RoCE port alone.
+ * hv_datagram_mark: which of the other end's GIDs was addressed, hv_gid_mark; 0: not said.
  */
 struct hd_pkt_grh hv_datagram_grh(const struct hv_context *ctx, const struct ibv_ah_attr *attr);
 static inline uint32_t hv_datagram_mark(const struct hd_pkt_grh *grh)
@@ -210,21 +226,23 @@ static inline uint32_t hv_datagram_mark(const struct hd_pkt_grh *grh)
 /* hv_ah_attr_check: 0 or a positive errno: could something be sent there from this context? */
 int hv_ah_attr_check(const struct hv_context *ctx, const struct ibv_ah_attr *attr);
 
-/* ---- groups ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 /*
- * hv_mcast_find: what to send by, to the group of this address handle. 0, -EINVAL: it leads to none, -ENOMEM, … . hv_mcast_gid: of
- * hd_sender.group. hv_mcasts_leave: the queue pair goes. With the lock.
+ * hv_mcast_find: what to send by, to the group of this address handle. 0, -EINVAL: it
+ * leads to none, -ENOMEM, … . hv_mcast_gid: of hd_sender.group. hv_mcasts_leave: the queue
+ * pair goes. With the lock.
  */
 int hv_mcast_find(struct hv_qp *qp, const struct hv_ah *ah, struct hd_group **out);
 const union ibv_gid *hv_mcast_gid(const struct hv_mcast *m);
 void hv_mcasts_leave(struct hv_qp *qp);
 
-/* ---- posting -------------------------------------------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 /*
- * hv_post_send_one: one work request, with the lock: 0, or a positive errno and nothing has been posted. hv_send_check: would it be refused
- * whatever else is the case? hv_send_foresee: or by what only posting it would find out? 0 or a positive errno.
+ * hv_post_send_one: one work request, with the lock: 0, or a positive errno and nothing has been
+ * posted. hv_send_check: would it be refused whatever else is the case? hv_send_foresee: or by what
+ * only posting it would find out? 0 or a positive errno.
  */
 int hv_post_send_one(struct hv_qp *qp, const struct ibv_send_wr *wr);
 int hv_send_check(const struct hv_qp *qp, const struct ibv_send_wr *wr);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* ibv_modify_qp(3): masks by qp_state.c, values here; nothing is changed unless all of it is right. */
+/*
+ * ibv_modify_qp(3): masks by qp_state.c, values here; nothing is changed unless all of it is right.
+ */
 #include "base/clock.h"
 #include "front/verbs/entry.h"
 #include "front/verbs/newer.h"
@@ -16,7 +18,7 @@
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE | HV_ACCESS_FLUSH_GLOBAL | \
 	 HV_ACCESS_FLUSH_PERSISTENT)
 
-/* ---- values -------------------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static bool is_unicast(const struct hv_context *ctx, const struct ibv_ah_attr *attr, uint32_t qpn)
 {
@@ -70,7 +72,7 @@ static bool values_are_right(const struct hv_qp *qp, const struct ibv_qp_attr *a
 	return numbers_are_right(a, mask);
 }
 
-/* ---- what the engine is told -------------------------------------------------------------------------------------------------------- */
+/* ---- what the engine is told ----------------------------------------------------------------- */
 
 uint32_t hv_rnr_timer_us(uint8_t code)
 {
@@ -90,10 +92,11 @@ static uint64_t nominal_ms(uint8_t timeout, uint8_t retries)
 }
 
 /*
- * How long the other end may not be ready: all tries together. The engine rounds it down to a power of two (hd_patience_set), so it is
- * between one and a quarter and two and a half times what the numbers say; holdoff_ms() may come on top. Hardware may take four times as
- * long as the number says, and answers without its program; here the other process may have to get a CPU first, which on a busy machine
- * takes longer than any wire.
+ * How long the other end may not be ready: all tries together. The engine rounds it down to a power
+ * of two (hd_patience_set), so it is between one and a quarter and two and a half times what the
+ * numbers say; holdoff_ms() may come on top. Hardware may take four times as long as the number
+ * says, and answers without its program; here the other process may have to get a CPU first, which
+ * on a busy machine takes longer than any wire.
  */
 #define TIMEOUT_LEAST_MS 2048
 static uint32_t timeout_ms(uint8_t timeout, uint8_t retries)
@@ -107,7 +110,10 @@ static uint32_t timeout_ms(uint8_t timeout, uint8_t retries)
 	return ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
 }
 
-/* For how long the other end may have gone before that is told: as a card needs to find out, and enough for a program to end. */
+/*
+ * For how long the other end may have gone before that is told: as a card needs to find out, and
+ * enough for a program to end.
+ */
 #define HOLDOFF_LEAST_MS 1000
 static uint32_t holdoff_ms(uint8_t timeout, uint8_t retries)
 {
@@ -118,7 +124,10 @@ static uint32_t holdoff_ms(uint8_t timeout, uint8_t retries)
 	return ms < HOLDOFF_LEAST_MS ? HOLDOFF_LEAST_MS : (uint32_t)ms; /* at most 20 hours */
 }
 
-/* What peers may do. Who has no resources for reads and atomic operations carries none out, as with cards; UC has neither. */
+/*
+ * What peers may do. Who has no resources for reads and atomic operations carries none out, as
+ * with cards; UC has neither.
+ */
 static uint32_t access_policy(const struct ibv_qp_attr *a)
 {
 	unsigned int access = a->qp_access_flags;
@@ -173,7 +182,10 @@ static int set_path(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask)
 	return -rc;
 }
 
-/* From where it is to another state that sends, or to INIT. The engine's states are those of the table in qp_state.c, which has been asked. */
+/*
+ * From where it is to another state that sends, or to INIT. The engine's states are those of the
+ * table in qp_state.c, which has been asked.
+ */
 static int qp_modify_step(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, enum ibv_qp_state to)
 {
 	enum ibv_qp_state from = hv_qp_look(qp);
@@ -192,7 +204,10 @@ static int qp_modify_step(struct hv_qp *qp, const struct ibv_qp_attr *a, int mas
 	return -hd_ep_pause(qp->ep, true); /* which may tell at once that it has drained */
 }
 
-/* Carry it out: `to` is where it goes, `a` what it has then. 0 or a positive errno, and nothing has changed. */
+/*
+ * Carry it out: `to` is where it goes, `a` what it has then. 0 or a positive errno,
+ * and nothing has changed.
+ */
 static int qp_modify_carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, int mask, enum ibv_qp_state to)
 {
 	struct hd_qp_attr attr = pair_attr(a);
@@ -203,7 +218,8 @@ static int qp_modify_carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, in
 		if (qp->domain)
 			hv_lend_forget(qp);
 		else
-			hd_node_poll(qp->ctx->node); /* what has arrived came to the life that ends */
+			/* what has arrived came to the life that ends */
+			hd_node_poll(qp->ctx->node);
 		hd_ep_reset(qp->ep);
 		hv_qp_drop_completions(qp);
 		return 0;
@@ -226,7 +242,7 @@ static int qp_modify_carry_out(struct hv_qp *qp, const struct ibv_qp_attr *a, in
 	return to == IBV_QPS_ERR ? 0 : qp_modify_step(qp, a, mask, to);
 }
 
-/* ---- the call ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 static void qp_modify_merge(struct ibv_qp_attr *all, const struct ibv_qp_attr *a, int mask)
 {
@@ -257,7 +273,10 @@ static void qp_modify_merge(struct ibv_qp_attr *all, const struct ibv_qp_attr *a
 #undef TAKE
 }
 
-/* What programs give both kinds of XRC although it is for one of them, which verbs has always overlooked. */
+/*
+ * What programs give both kinds of XRC although it is for one of them, which
+ * verbs has always overlooked.
+ */
 static int without_the_others(enum ibv_qp_type type, int mask)
 {
 	if (type == IBV_QPT_XRC_SEND)

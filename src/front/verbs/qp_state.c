@@ -22,7 +22,10 @@ enum kind {
 #define OPTIONAL_RTR (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX)
 #define RTS_UC IBV_QP_SQ_PSN
 #define RTS_RC (RTS_UC | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
-/* Who only sends says nothing of what it does for others, who only receives nothing of tries. As the kernel's table has it. */
+/*
+ * Who only sends says nothing of what it does for others, who only receives nothing of tries. As
+ * the kernel's table has it.
+ */
 #define RTS_XR (IBV_QP_TIMEOUT | IBV_QP_SQ_PSN)
 #define READY_UC (IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE)
 #define READY_UD (IBV_QP_CUR_STATE | IBV_QP_QKEY)
@@ -53,7 +56,10 @@ struct step {
 		READY_RC, READY_UC, READY_UD, READY_UC, READY_RC \
 	}
 
-/* From every state to RESET, and to ERR but from RESET, there is a way that takes nothing; see hv_qp_state_step. */
+/*
+ * From every state to RESET, and to ERR but from RESET, there is a way that takes
+ * nothing; see hv_qp_state_step.
+ */
 static const struct {
 	enum ibv_qp_state from, to;
 	struct step step;

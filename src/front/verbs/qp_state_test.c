@@ -44,7 +44,10 @@ static const struct {
 };
 #define ROWS (sizeof(page) / sizeof(page[0]))
 
-/* Each list is enough, and without any one of it (but the state itself, which the caller takes apart) it is not. */
+/*
+ * Each list is enough, and without any one of it (but the state itself, which the
+ * caller takes apart) it is not.
+ */
 static void required_attributes_are_required(void **state)
 {
 	for (size_t i = 0; i < ROWS; i++) {
@@ -77,7 +80,10 @@ static void attributes_of_other_transports_are_refused(void **state)
 							      page[i].mask | bad[j].bit));
 }
 
-/* From everywhere to RESET, and to ERR but from RESET, as Linux' drivers have it; otherwise along the page's arrows alone. */
+/*
+ * From everywhere to RESET, and to ERR but from RESET, as Linux' drivers have it; otherwise along
+ * the page's arrows alone.
+ */
 static void states_follow_the_arrows(void **state)
 {
 	static const bool arrow[IBV_QPS_UNKNOWN][IBV_QPS_UNKNOWN] = {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What the devices are and can: ibv_query_device(3), ibv_query_device_ex(3), ibv_query_port(3), ibv_query_rt_values_ex(3). */
+/*
+ * What the devices are and can: ibv_query_device(3), ibv_query_device_ex(3), ibv_query_port(3),
+ * ibv_query_rt_values_ex(3).
+ */
 #include "base/clock.h"
 #include "front/verbs/addr.h"
 #include "front/verbs/entry.h"
@@ -15,7 +18,10 @@
 #define VENDOR 0x4844	  /* nobody's: clients have quirks for vendors that they know */
 #define CLOCK_KHZ 1000000 /* completion timestamps are nanoseconds */
 
-/* Values of the fields of struct ibv_port_attr that the header has no names for: see the InfiniBand specification, PortInfo. */
+/*
+ * Values of the fields of struct ibv_port_attr that the header has no names for: see the InfiniBand
+ * specification, PortInfo.
+ */
 enum {
 	WIDTH_4X = 2,
 	SPEED_EDR = 32,
@@ -122,12 +128,13 @@ int hv_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 int hv_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK; /* what is not known is not marked */
-	if (values->comp_mask) /* cycles of hca_core_clock, where drivers have them: programs look at tv_nsec alone */
+	/* cycles of hca_core_clock, where drivers have them: programs look at tv_nsec alone */
+	if (values->comp_mask)
 		values->raw_clock = (struct timespec){ .tv_nsec = (long)hd_now_ns() };
 	return 0;
 }
 
-/* ---- the port -------------------------------------------------------------------------------------------------------------- */
+/* ---- the port -------------------------------------------------------------------------------- */
 
 unsigned hv_port_cap_flags(const struct hv_device *device)
 {
@@ -148,7 +155,8 @@ static void fill_port(const struct hv_context *ctx, struct ibv_port_attr *a)
 	a->max_msg_sz = HV_MAX_MSG;
 	a->pkey_tbl_len = 1;
 	a->lid = port->lid;
-	a->sm_lid = port->lid; /* there is no subnet manager: what is not zero says that none is waited for */
+	/* there is no subnet manager: what is not zero says that none is waited for */
+	a->sm_lid = port->lid;
 	a->max_vl_num = 1;
 	a->subnet_timeout = SUBNET_TIMEOUT;
 	a->active_width = WIDTH_4X;
@@ -180,7 +188,7 @@ int hv_ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_
 	return query_port(context, port, attr, offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-/* ---- its tables -------------------------------------------------------------------------------------------------------------- */
+/* ---- its tables ------------------------------------------------------------------------------ */
 
 /* NULL with errno. */
 static const struct hv_gid *gid_at(struct ibv_context *context, uint32_t port, int64_t index)
@@ -202,7 +210,10 @@ int hv_ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union
 	return 0;
 }
 
-/* Of a version that is private to rdma-core, whose tools use it: 0 for InfiniBand and RoCE v1, 1 for RoCE v2. */
+/*
+ * Of a version that is private to rdma-core, whose tools use it: 0 for InfiniBand
+ * and RoCE v1, 1 for RoCE v2.
+ */
 int hv_ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)
 {
 	const struct hv_gid *at = gid_at(context, port, index);

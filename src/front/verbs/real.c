@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The real libraries. Nobody looks for them before a program calls something that is not for a device of ours. */
+/*
+ * The real libraries. Nobody looks for them before a program calls something that is
+ * not for a device of ours.
+ */
 #include "front/verbs/real.h"
 
 #include "front/verbs/entry.h"

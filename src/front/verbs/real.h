@@ -3,10 +3,16 @@
 #ifndef HEDDLE_FRONT_VERBS_REAL_H
 #define HEDDLE_FRONT_VERBS_REAL_H
 
-/* hv_private_bind: the real libibverbs has been loaded. Only in the drop-in (private.c); in the preload this is NULL. */
+/*
+ * hv_private_bind: the real libibverbs has been loaded. Only in the drop-in (private.c); in
+ * the preload this is NULL.
+ */
 __attribute__((weak)) void hv_private_bind(void *library);
 
-/* hv_elsewhere: the library of another copy of this front, to which all calls go; NULL: there is none. Set before anything is called. */
+/*
+ * hv_elsewhere: the library of another copy of this front, to which all calls go; NULL: there is
+ * none. Set before anything is called.
+ */
 extern void *hv_elsewhere;
 
 /* hv_cm_defer: calls of rdma_cm go to those of this library from now on. */

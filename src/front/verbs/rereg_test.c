@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * ibv_rereg_mr(3) without memory, at each place where it wants some: what it answers says whether the region is still what it was, or is not to be
- * used any more, and in both cases it can be deregistered.
+ * ibv_rereg_mr(3) without memory, at each place where it wants some: what it answers says
+ * whether the region is still what it was, or is not to be used any more, and in both
+ * cases it can be deregistered.
  */
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"

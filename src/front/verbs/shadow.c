@@ -27,7 +27,7 @@
 #define WEEK (7 * 24 * 60 * 60)
 #define HOUR (60 * 60)
 
-/* ---- what is to be there ---------------------------------------------------------------------------------------------------- */
+/* ---- what is to be there --------------------------------------------------------------------- */
 
 struct piece {
 	STAILQ_ENTRY(piece) entry;
@@ -103,7 +103,7 @@ static void name_of(const struct pieces *all, char *out)
 		sprintf(out + 2 * (size_t)i, "%02x", sum[i]);
 }
 
-/* ---- making it -------------------------------------------------------------------------------------------------------------- */
+/* ---- making it ------------------------------------------------------------------------------- */
 
 static int write_file(const char *path, const struct piece *p)
 {
@@ -136,7 +136,8 @@ static int make_piece(const char *root, const struct piece *p)
 	if (snprintf(path, sizeof(path), "%s%s", root, p->path) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	if (p->link)
-		return symlink(p->path, path) && errno != EEXIST ? -errno : 0; /* what is ours stands */
+		/* what is ours stands */
+		return symlink(p->path, path) && errno != EEXIST ? -errno : 0;
 	if (p->kind == HV_FILE_PLAIN || p->kind == HV_FILE_DEVICE)
 		return write_file(path, p);
 	return make_folders(root, path) ? 0 : -errno;
@@ -197,7 +198,7 @@ static int shadow_make(const char *base, const char *root, const struct pieces *
 	return rc > 0 ? 0 : rc;
 }
 
-/* ---- where it is ------------------------------------------------------------------------------------------------------------ */
+/* ---- where it is ----------------------------------------------------------------------------- */
 
 /* The i-th folder that may hold ours, or false. */
 static bool candidate(int i, char *out, size_t size)

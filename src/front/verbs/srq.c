@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* ibv_create_srq(3), ibv_modify_srq(3), ibv_query_srq(3): a receive queue of the engine, and a nameless endpoint that posts to it. */
+/*
+ * ibv_create_srq(3), ibv_modify_srq(3), ibv_query_srq(3): a receive queue of the engine, and a
+ * nameless endpoint that posts to it.
+ */
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"
 #include "front/verbs/xrc/xrc.h"
@@ -110,7 +113,10 @@ struct ibv_srq *hv_ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a
 	return srq;
 }
 
-/* What a queue of this type needs. A basic one takes its domain whatever the mask says, and minds no parts of others, as drivers have it. */
+/*
+ * What a queue of this type needs. A basic one takes its domain whatever the mask says, and minds
+ * no parts of others, as drivers have it.
+ */
 static bool has_parts(const struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
 {
 	const uint32_t parts = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;

@@ -8,19 +8,26 @@
 
 #include <infiniband/verbs.h>
 
-/* hv_wc_status: of a completion with these flags (enum hd_cqe_flag) and this error, 0 or a positive errno. */
+/*
+ * hv_wc_status: of a completion with these flags (enum hd_cqe_flag) and this
+ * error, 0 or a positive errno.
+ */
 enum ibv_wc_status hv_wc_status(uint32_t flags, enum hd_status err);
 
 /*
- * Errors that the front itself gives to operations which it refuses when they are posted, and which complete in error in their turn:
- * errnos that the engine has no use for.
+ * Errors that the front itself gives to operations which it refuses when they are posted, and which
+ * complete in error in their turn: errnos that the engine has no use for.
  */
 
-/* hv_bad_key: where a receive whose keys are wrong from the first segment on has its data put: it has no room. */
+/*
+ * hv_bad_key: where a receive whose keys are wrong from the first segment on has its
+ * data put: it has no room.
+ */
 extern const char hv_bad_key[];
 
 /*
- * hv_wc_opcode: of a completion with these flags. word: of what was sent, what hv_post_send gave to it.
+ * hv_wc_opcode: of a completion with these flags. word: of what was sent, what
+ * hv_post_send gave to it.
  */
 static inline enum ibv_wc_opcode hv_wc_opcode(uint32_t flags, uint64_t word)
 {
@@ -30,7 +37,9 @@ static inline enum ibv_wc_opcode hv_wc_opcode(uint32_t flags, uint64_t word)
 }
 
 /*
- * hv_word: what a work request is known by: the lower 24 bits of its number in its send queue, and its opcode. hv_word_ahead: how far its number is beyond that one; they are less than 2^23 apart, as no queue holds more.
+ * hv_word: what a work request is known by: the lower 24 bits of its number in its send queue,
+ * and its opcode. hv_word_ahead: how far its number is beyond that one; they are less than 2^23
+ * apart, as no queue holds more.
  */
 static inline uint64_t hv_word(uint32_t number, uint8_t opcode)
 {

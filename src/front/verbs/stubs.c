@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What no file of the front answers is not supported. The definitions here are weak: one that is written elsewhere takes the place of
- * that of the same name.
+ * What no file of the front answers is not supported. The definitions here are weak: one that is
+ * written elsewhere takes the place of that of the same name.
  */
 #include "front/verbs/entry.h"
 #include "front/verbs/ops.h"

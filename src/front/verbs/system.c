@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Functions that are about no object: fork, sysfs, drivers, contexts of other processes. The real library has its say where it is there.
+ * Functions that are about no object: fork, sysfs, drivers, contexts of other processes. The real
+ * library has its say where it is there.
  *
- * fork: ours needs no preparation. A child's objects answer with errors (hv_enter), and the parent's memory is moved by the processor,
- * which sees pages that are copied on write as the program does.
+ * fork: ours needs no preparation. A child's objects answer with errors (hv_enter), and
+ * the parent's memory is moved by the processor, which sees pages that are copied on
+ * write as the program does.
  */
 #include "front/verbs/entry.h"
 #include "front/verbs/tree.h"
@@ -42,7 +44,7 @@ HV_PUBLIC void ibv_register_driver(const char *name, void *init)
 		HV_REAL(ibv_register_driver)(name, init);
 }
 
-/* ---- sysfs ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sysfs ----------------------------------------------------------------------------------- */
 
 HV_PUBLIC const char *ibv_get_sysfs_path(void)
 {

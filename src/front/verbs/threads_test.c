@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Several threads of a program on the same objects, as verbs permits it for all calls: posting, polling, sleeping, failing, destroying.
- * Two contexts in one process; through the public calls alone. Under the thread sanitizer this is where qp.c, sq.c and responder.c of engine/qp are
+ * Several threads of a program on the same objects, as verbs permits it for all calls: posting,
+ * polling, sleeping, failing, destroying. Two contexts in one process; through the public calls
+ * alone. Under the thread sanitizer this is where qp.c, sq.c and responder.c of engine/qp are
  * looked at.
  */
 #include <infiniband/verbs.h>
@@ -46,7 +47,10 @@ struct side {
 	struct ibv_srq *srq;
 	struct ibv_mr *mr;
 	uint16_t lid;
-	/* what is sent and read, what it is read into, what the other end writes, what it counts in, what is received */
+	/*
+	 * what is sent and read, what it is read into, what the other end writes, what it
+	 * counts in, what is received
+	 */
 	unsigned char source[PIECE], sink[THREADS][PIECE], target[THREADS][PIECE], in[RECVS][PIECE];
 	uint64_t counter[THREADS], old[THREADS];
 };
@@ -260,7 +264,7 @@ static void run(void *(*fn)(void *), struct worker *w, unsigned count)
 		pthread_join(w[i].thread, NULL);
 }
 
-/* ---- a queue pair each, the rest in common ---------------------------------------------------------------------------------- */
+/* ---- a queue pair each, the rest in common --------------------------------------------------- */
 
 static void *own_pair(void *arg)
 {
@@ -294,7 +298,7 @@ static void queues_are_shared(void **state)
 	}
 }
 
-/* ---- one queue pair for all -------------------------------------------------------------------------------------------------- */
+/* ---- one queue pair for all ------------------------------------------------------------------ */
 
 static struct ibv_qp *common[2];
 
@@ -324,7 +328,7 @@ static void a_queue_pair_is_shared(void **state)
 	}
 }
 
-/* ---- destroyed with work under way ------------------------------------------------------------------------------------------- */
+/* ---- destroyed with work under way ----------------------------------------------------------- */
 
 static void *comes_and_goes(void *arg)
 {
@@ -355,7 +359,7 @@ static void queue_pairs_come_and_go(void **state)
 	}
 }
 
-/* ---- failed while others post ------------------------------------------------------------------------------------------------ */
+/* ---- failed while others post ---------------------------------------------------------------- */
 
 static void *posts_on(void *arg)
 {
@@ -408,7 +412,7 @@ static void a_queue_pair_fails_meanwhile(void **state)
 	}
 }
 
-/* ---- asleep ------------------------------------------------------------------------------------------------------------------- */
+/* ---- asleep ---------------------------------------------------------------------------------- */
 
 static void *sleeps(void *arg)
 {
@@ -428,7 +432,10 @@ static void *sleeps(void *arg)
 	return NULL;
 }
 
-/* Nobody polls but who has slept; the last message of each side's wakes its sleeper when it is to end. */
+/*
+ * Nobody polls but who has slept; the last message of each side's wakes its
+ * sleeper when it is to end.
+ */
 static void *posts_slowly(void *arg)
 {
 	struct worker *w = arg;
@@ -471,7 +478,7 @@ static void sleepers_are_woken(void **state)
 	}
 }
 
-/* ---- regions that go while they are written ------------------------------------------------------------------------------------- */
+/* ---- regions that go while they are written -------------------------------------------------- */
 
 static void *loses_its_region(void *arg)
 {

@@ -15,10 +15,13 @@
 #define CLASS "/sys/class/infiniband"
 #define VERBS "/sys/class/infiniband_verbs"
 #define DEVICES "/dev/infiniband"
-#define NETWORK \
-	"device/net" /* of a device with an Ethernet link layer: a folder for each interface that has GIDs */
+/* of a device with an Ethernet link layer: a folder for each interface that has GIDs */
+#define NETWORK "device/net"
 
-/* What a file says is written by one of these; i: the number at the end of its name. False: there is no such file. */
+/*
+ * What a file says is written by one of these; i: the number at the end of its name.
+ * False: there is no such file.
+ */
 struct view {
 	const struct hv_device *device;
 	struct hv_port port;
@@ -132,7 +135,10 @@ static bool gid_ndev(const struct view *v, int i, char *text, size_t size)
 	return snprintf(text, size, "%s\n", v->port.gids[i].interface) > 0;
 }
 
-/* Below a device's folder. A folder has no function; a name that ends in '#' stands for numbers from 0 on. */
+/*
+ * Below a device's folder. A folder has no function; a name that ends in '#'
+ * stands for numbers from 0 on.
+ */
 struct file {
 	const char *path;
 	write_fn write;
@@ -185,7 +191,7 @@ static const struct file verbs_files[] = {
 	{ NULL },
 };
 
-/* ---- finding --------------------------------------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 /* The i-th interface whose addresses are GIDs, or false. */
 static bool interface_at(const struct hv_device *device, int i, char *out)
@@ -266,7 +272,10 @@ struct found {
 	int index;
 };
 
-/* A device with an InfiniBand link layer has no interfaces: programs look whether it has the folder. */
+/*
+ * A device with an InfiniBand link layer has no interfaces: programs look
+ * whether it has the folder.
+ */
 static bool is_there(const struct hv_device *device, const struct file *file)
 {
 	return device->index == HV_ETHERNET || !file->path || strcmp(file->path, NETWORK) != 0;
@@ -351,7 +360,7 @@ ssize_t hv_file_read(const char *path, char *buf, size_t size)
 	return tree_find(path, &f) ? contents(&f, buf, size) : -ENOENT;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 struct walk {
 	struct view view;

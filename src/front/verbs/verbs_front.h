@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The verbs front's own objects. Each begins with the public structure that the program holds a pointer to; hv_*_of() gets from one to
- * the other. Names: hv_ibv_open_device() is what ibv_open_device() does for a device of ours; entry.c decides whose it is.
+ * The verbs front's own objects. Each begins with the public structure that the program holds a
+ * pointer to; hv_*_of() gets from one to the other. Names: hv_ibv_open_device() is what
+ * ibv_open_device() does for a device of ours; entry.c decides whose it is.
  *
- * Errors are those of the manual pages: pointers come back NULL with errno set, integers as positive errnos, but where a page says
- * otherwise. Threads: every object may be used by any thread; all state is under the lock of the context's node (hv_enter), but what
- * says otherwise.
+ * Errors are those of the manual pages: pointers come back NULL with errno set, integers as
+ * positive errnos, but where a page says otherwise. Threads: every object may be used by any
+ * thread; all state is under the lock of the context's node (hv_enter), but what says otherwise.
  */
 #ifndef HEDDLE_FRONT_VERBS_FRONT_H
 #define HEDDLE_FRONT_VERBS_FRONT_H
@@ -32,7 +33,7 @@
 #define hv_unlikely(x) __builtin_expect(!!(x), 0)
 #define hv_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/* ---- devices and contexts ------------------------------------------------------------------------------------------------ */
+/* ---- devices and contexts -------------------------------------------------------------------- */
 
 enum hv_device_index {
 	HV_INFINIBAND, /* heddle0 */
@@ -53,7 +54,10 @@ static inline struct hv_device *hv_device_of(struct ibv_device *device)
 	return hv_container(device, struct hv_device, pub);
 }
 
-/* hv_owns_device, hv_owns: is this device, or are objects with this context, ours? NULL: no. Any thread, no lock, at any time. */
+/*
+ * hv_owns_device, hv_owns: is this device, or are objects with this context, ours? NULL: no. Any
+ * thread, no lock, at any time.
+ */
 static inline bool hv_owns_device(const struct ibv_device *device)
 {
 	return device == &hv_devices[HV_INFINIBAND].pub || device == &hv_devices[HV_ETHERNET].pub;
@@ -94,11 +98,17 @@ struct hv_gid {
 	char interface[16];
 };
 
-/* What the port was when its device was opened: addresses do not move under a program, but new ones may come behind the others. */
+/*
+ * What the port was when its device was opened: addresses do not move under a program, but new ones
+ * may come behind the others.
+ */
 struct hv_port {
 	enum ibv_port_state state;
 	uint16_t lid; /* heddle0; 0: the port is down */
-	/* heddle0, host byte order. LIDs are host parts of the subnet, which is what `mask` leaves of `ip`. Both 0: there is no address */
+	/*
+	 * heddle0, host byte order. LIDs are host parts of the subnet, which is what `mask` leaves
+	 * of `ip`. Both 0: there is no address
+	 */
 	uint32_t ip, mask;
 	__be64 guid;
 	atomic_int gid_count;
@@ -122,8 +132,9 @@ struct hv_context {
 	/* the rest */
 	struct hv_device *device;
 	struct hv_port port;
-	struct hd_channel *async;     /* asynchronous events: struct hv_event */
-	atomic_int objects;	      /* of any kind: ibv_close_device frees a context only without */
+	struct hd_channel *async; /* asynchronous events: struct hv_event */
+	/* of any kind: ibv_close_device frees a context only without */
+	atomic_int objects;
 	atomic_uint counts[HV_KINDS]; /* of each: object.c */
 	uint32_t next_handle;
 	uint32_t next_pd;
@@ -141,9 +152,11 @@ struct hv_context {
 	LIST_ENTRY(hv_context) import_entry;
 	int opens;
 	LIST_HEAD(, hv_import) imports;
-	struct hd_ep *voice;	  /* by which other processes are asked, and answered; NULL: not yet */
-	struct hv_secret secret;  /* that who asks must know */
-	struct hv_origin *origin; /* the context of another process that this one is imported from; or NULL */
+	/* by which other processes are asked, and answered; NULL: not yet */
+	struct hd_ep *voice;
+	struct hv_secret secret; /* that who asks must know */
+	/* the context of another process that this one is imported from; or NULL */
+	struct hv_origin *origin;
 	LIST_HEAD(, hv_borrower) borrowers; /* contexts of others that have imported regions */
 	uint64_t dm_end; /* of cmd_fd: where the next device memory goes; 0: it is no file */
 };
@@ -154,7 +167,10 @@ int hv_port_load(const struct hv_device *device, struct hv_port *port);
 /* hv_port_cap_flags: port_cap_flags of ibv_query_port(3). */
 unsigned hv_port_cap_flags(const struct hv_device *device);
 
-/* hv_port_refresh: GIDs of addresses that heddle1 has got since are added, and IBV_EVENT_GID_CHANGE tells so. Were there any? Without the lock. */
+/*
+ * hv_port_refresh: GIDs of addresses that heddle1 has got since are added, and IBV_EVENT_GID_CHANGE
+ * tells so. Were there any? Without the lock.
+ */
 bool hv_port_refresh(struct hv_context *ctx);
 
 static inline struct hv_context *hv_context_of(struct ibv_context *context)
@@ -163,12 +179,13 @@ static inline struct hv_context *hv_context_of(struct ibv_context *context)
 }
 
 /*
- * hv_enter: take the node's lock for a call on an object of ours; false, without it, in a child forked after the device was opened, where
- * nothing of ours works: answer EIO then. hv_leave gives it back. In between the thread is not cancelled: calls that post or poll are no points
- * of cancellation, and what they ask of the kernel would be.
+ * hv_enter: take the node's lock for a call on an object of ours; false, without it, in a child
+ * forked after the device was opened, where nothing of ours works: answer EIO then. hv_leave gives
+ * it back. In between the thread is not cancelled: calls that post or poll are no points of
+ * cancellation, and what they ask of the kernel would be.
  */
-extern atomic_bool
-	hv_shields; /* cancel.c: relaxed, and read under the node's lock, which whoever sets it takes afterwards */
+/* cancel.c: relaxed, and read under the node's lock, which whoever sets it takes afterwards */
+extern atomic_bool hv_shields;
 void hv_shield(struct hv_context *ctx);
 static inline bool hv_enter(struct hv_context *ctx)
 {
@@ -190,8 +207,9 @@ static inline void hv_leave(struct hv_context *ctx)
 }
 
 /*
- * hv_aside: what hv_enter has noted of this thread. Around a call of the engine's that may give the lock away meanwhile, where others enter and note theirs:
- * hv_aside before it, and hv_back after it, with what that has returned.
+ * hv_aside: what hv_enter has noted of this thread. Around a call of the engine's that may give the
+ * lock away meanwhile, where others enter and note theirs: hv_aside before it, and hv_back after
+ * it, with what that has returned.
  */
 struct hv_aside {
 	int cancel_state;
@@ -210,7 +228,10 @@ static inline void hv_back(struct hv_context *ctx, struct hv_aside mine)
 /* hv_fail: sets errno to a positive errno (or a negative one's opposite) and is NULL. */
 void *hv_fail(int err);
 
-/* hv_tell: what a function answers that answers error numbers: they stand in errno as well, which programs print. At the boundary only. */
+/*
+ * hv_tell: what a function answers that answers error numbers: they stand in errno as well, which
+ * programs print. At the boundary only.
+ */
 static inline int hv_tell(int rc)
 {
 	if (hv_unlikely(rc > 0))
@@ -219,18 +240,21 @@ static inline int hv_tell(int rc)
 }
 
 /*
- * hv_fill_ops: the functions that programs reach through the context; dead: they answer with errors. hv_fork_ops: those of a forked child: dead,
- * but for what the device is, and its memory. It may be called between fork and exec.
+ * hv_fill_ops: the functions that programs reach through the context; dead: they answer with
+ * errors. hv_fork_ops: those of a forked child: dead, but for what the device is, and its memory.
+ * It may be called between fork and exec.
  */
 void hv_fill_ops(struct hv_context *ctx, bool dead);
 void hv_fork_ops(struct hv_context *ctx);
 
-/* ---- asynchronous events, ibv_get_async_event(3) ----------------------------------------------------------------------------- */
+/* ---- asynchronous events, ibv_get_async_event(3) --------------------------------------------- */
 
 /*
- * hv_event_post: tell the program. element: the QP, CQ, SRQ or port number. acked: where ibv_ack_async_event counts events of this
- * object, with its mutex and condition (NULL for ports and devices). With the lock.
- * hv_event_forget: this object goes: drop what was not read of it, and wait until what was read has been acked. Without the lock.
+ * hv_event_post: tell the program. element: the QP, CQ, SRQ or port number. acked: where
+ * ibv_ack_async_event counts events of this object, with its mutex and condition (NULL for ports
+ * and devices). With the lock.
+ * hv_event_forget: this object goes: drop what was not read of it, and wait until what was read has
+ * been acked. Without the lock.
  */
 struct hv_event_target {
 	pthread_mutex_t *mutex;
@@ -243,7 +267,7 @@ void hv_event_post(struct hv_context *ctx, const struct ibv_async_event *event,
 void hv_events_drop(struct hv_context *ctx); /* all of them: the context goes */
 void hv_event_forget(struct hv_context *ctx, struct hv_event_target *target);
 
-/* ---- protection domains, ibv_alloc_pd(3) --------------------------------------------------------------------------------------- */
+/* ---- protection domains, ibv_alloc_pd(3) ----------------------------------------------------- */
 
 struct hv_td {
 	struct ibv_td pub;
@@ -269,13 +293,15 @@ struct ibv_pd *hv_pd_import(struct hv_context *ctx, uint32_t handle);
 /* hv_pd_default: one that the program has not asked for, and may never use; NULL with errno. */
 struct ibv_pd *hv_pd_default(struct hv_context *ctx);
 
-/* hv_pd_real: the domain whose number counts: that of a parent domain is the one it was made over. */
+/*
+ * hv_pd_real: the domain whose number counts: that of a parent domain is the one it was made over.
+ */
 static inline struct hv_pd *hv_pd_real(struct hv_pd *pd)
 {
 	return pd->parent ? pd->parent : pd;
 }
 
-/* ---- memory, ibv_reg_mr(3) ------------------------------------------------------------------------------------------------------- */
+/* ---- memory, ibv_reg_mr(3) ------------------------------------------------------------------- */
 
 struct hv_mr {
 	struct ibv_mr pub;
@@ -296,12 +322,16 @@ static inline struct hv_mr *hv_mr_of(struct ibv_mr *mr)
 }
 
 /*
- * hv_local: where a local segment is, for an operation of a queue pair of this domain. write: the operation writes there. *region gets the
- * engine's region of it, NULL of one of length 0, which needs no key. False: a key that is none of this domain's, not this right, out of range:
- * then the operation completes with IBV_WC_LOC_PROT_ERR. hv_sge: the same of several: iov and regions have room for count, *total gets the
- * length in all; 0, or -EACCES. With the lock.
+ * hv_local: where a local segment is, for an operation of a queue pair of this domain. write: the
+ * operation writes there. *region gets the engine's region of it, NULL of one of length 0, which
+ * needs no key. False: a key that is none of this domain's, not this right, out of range: then the
+ * operation completes with IBV_WC_LOC_PROT_ERR. hv_sge: the same of several: iov and regions have
+ * room for count, *total gets the length in all; 0, or -EACCES. With the lock.
  */
-/* hv_mr_is_of: may queue pairs of this domain use it? hv_mr_locate: hv_local, where a segment is in a region that the program has given memory. */
+/*
+ * hv_mr_is_of: may queue pairs of this domain use it? hv_mr_locate: hv_local, where a segment is in
+ * a region that the program has given memory.
+ */
 static inline bool hv_mr_is_of(const struct hv_mr *mr, const struct hv_pd *pd)
 {
 	return hv_likely(mr->pub.pd == &pd->pub) || hv_pd_of(mr->pub.pd)->number == pd->number;
@@ -319,10 +349,15 @@ static inline bool hv_mr_locate(const struct hv_mr *mr, const struct hv_pd *pd, 
 	*region = mr->mr;
 	return true;
 }
-/* hv_local_apart: no segment at all, a null region, or one that was not the last with such a key. */
+/*
+ * hv_local_apart: no segment at all, a null region, or one that was not the last with such a key.
+ */
 bool hv_local_apart(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, bool write,
 		    struct iovec *iov, struct hd_mr **region);
-/* hv_mr_near: the region of a segment that has some length, if it was the last with such a key; else NULL. */
+/*
+ * hv_mr_near: the region of a segment that has some length, if it was the last
+ * with such a key; else NULL.
+ */
 static inline const struct hv_mr *hv_mr_near(const struct hv_context *ctx, const struct ibv_sge *sge)
 {
 	const struct hv_mr *mr = ctx->mr_near[sge->lkey % HV_MR_NEAR];
@@ -339,7 +374,10 @@ static inline bool hv_local(struct hv_context *ctx, const struct hv_pd *pd, cons
 	return hv_local_apart(ctx, pd, sge, write, iov, region);
 }
 
-/* hv_local_room: how much of a segment that hv_local has refused is in its region, from its beginning on. With the lock. */
+/*
+ * hv_local_room: how much of a segment that hv_local has refused is in its region, from its
+ * beginning on. With the lock.
+ */
 uint32_t hv_local_room(struct hv_context *ctx, const struct ibv_sge *sge);
 static inline int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const struct ibv_sge *sge, int count,
 			 bool write, struct iovec *iov, struct hd_mr **regions, uint64_t *total)
@@ -359,7 +397,10 @@ static inline int hv_sge(struct hv_context *ctx, const struct hv_pd *pd, const s
 	return 0;
 }
 
-/* hv_region_close, hv_ep_settle: hd_mr_close, hd_ep_settle between hv_enter and hv_leave: they may give the lock away meanwhile, and others enter. */
+/*
+ * hv_region_close, hv_ep_settle: hd_mr_close, hd_ep_settle between hv_enter and hv_leave: they may
+ * give the lock away meanwhile, and others enter.
+ */
 int hv_region_close(struct hv_context *ctx, struct hd_mr *region);
 void hv_ep_settle(struct hv_context *ctx, struct hd_ep *ep);
 
@@ -369,7 +410,7 @@ uint32_t hv_engine_access(uint32_t access);
 /* hv_null_room_free: the context goes. */
 void hv_null_room_free(struct hv_context *ctx);
 
-/* ---- completion queues, ibv_create_cq(3) --------------------------------------------------------------------------------------------- */
+/* ---- completion queues, ibv_create_cq(3) ----------------------------------------------------- */
 
 struct hv_channel {
 	struct ibv_comp_channel pub; /* refcnt: CQs that use it */
@@ -406,24 +447,26 @@ static inline struct hv_cq *hv_cq_of_ex(struct ibv_cq_ex *cq)
 	return hv_container(cq, struct hv_cq, pub);
 }
 
-/* ---- addresses, addr.c --------------------------------------------------------------------------------------------------------------- */
+/* ---- addresses, addr.c ----------------------------------------------------------------------- */
 
 /*
- * hv_addr_resolve: the socket address, with slot, of queue pair number qpn at the other end of this address vector. 0, or -EINVAL: a
- * number that no queue pair has, no LID of the subnet, no GID that holds an address. Needs no lock.
+ * hv_addr_resolve: the socket address, with slot, of queue pair number qpn at the other end of this
+ * address vector. 0, or -EINVAL: a number that no queue pair has, no LID of the subnet, no GID that
+ * holds an address. Needs no lock.
  */
 int hv_addr_resolve(const struct hv_context *ctx, const struct ibv_ah_attr *attr, uint32_t qpn,
 		    struct sockaddr_storage *out);
 /*
- * hv_addr_of_peer: of the other end of a queue pair, which may have any number and any LID of a port that is up: where there can be nobody it is an
- * address at which nobody is. 0, or -EINVAL: no LID, no GID that holds an address.
+ * hv_addr_of_peer: of the other end of a queue pair, which may have any number and any LID of a
+ * port that is up: where there can be nobody it is an address at which nobody is. 0, or -EINVAL: no
+ * LID, no GID that holds an address.
  */
 int hv_addr_of_peer(const struct hv_context *ctx, const struct ibv_ah_attr *attr, uint32_t qpn,
 		    struct sockaddr_storage *out);
 
 /*
- * hv_addr_gid, hv_addr_lid: the other way, for what goes into work completions and rdma_cm: the GID of an address as this device's
- * peers have it; its LID, or 0 when it is not in the subnet.
+ * hv_addr_gid, hv_addr_lid: the other way, for what goes into work completions and rdma_cm: the GID
+ * of an address as this device's peers have it; its LID, or 0 when it is not in the subnet.
  */
 void hv_addr_gid(const struct hv_context *ctx, const struct sockaddr *addr, union ibv_gid *out);
 uint16_t hv_addr_lid(const struct hv_context *ctx, const struct sockaddr *addr);

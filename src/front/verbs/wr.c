@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * ibv_wr_post(3): work requests that are built one call at a time. They are kept as struct ibv_send_wr until ibv_wr_complete, which posts all
- * of them or none.
+ * ibv_wr_post(3): work requests that are built one call at a time. They are kept as struct
+ * ibv_send_wr until ibv_wr_complete, which posts all of them or none.
  */
 #include "front/verbs/newer.h"
 #include "front/verbs/opcode.h"
@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One that is being built. Segments and inline data lie with it, so that nothing moves when there are more. */
+/*
+ * One that is being built. Segments and inline data lie with it, so that nothing
+ * moves when there are more.
+ */
 struct built {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge[HV_MAX_SGE];
@@ -25,7 +28,7 @@ struct hv_build {
 	int err; /* the first thing that was wrong, or 0 */
 };
 
-/* ---- requests ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static struct hv_qp *qp_of(struct ibv_qp_ex *pub)
 {
@@ -52,7 +55,10 @@ static int grow(struct hv_build *b)
 	return 0;
 }
 
-/* A further request; NULL: no memory, which ibv_wr_complete will tell. Whether its data is inline the setter says, not wr_flags. */
+/*
+ * A further request; NULL: no memory, which ibv_wr_complete will tell. Whether its data is inline
+ * the setter says, not wr_flags.
+ */
 static struct ibv_send_wr *wr_add(struct ibv_qp_ex *pub, enum ibv_wr_opcode opcode)
 {
 	struct hv_build *b = qp_of(pub)->build;
@@ -174,7 +180,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t ad
 	wr_atomic(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, n, 0);
 }
 
-/* ---- what belongs to them ---------------------------------------------------------------------------------------------------------- */
+/* ---- what belongs to them -------------------------------------------------------------------- */
 
 static void wr_refuse(struct ibv_qp_ex *qp, int err)
 {
@@ -261,8 +267,8 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, 
 }
 
 /*
- * struct ibv_send_wr has no members for it, and no program posts one by that: its length, and its placement and selectivity as the engine has them, lie
- * where an atomic operation has its operands.
+ * struct ibv_send_wr has no members for it, and no program posts one by that: its length, and its
+ * placement and selectivity as the engine has them, lie where an atomic operation has its operands.
  */
 static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, size_t len, uint8_t type,
 		     uint8_t level)
@@ -271,14 +277,14 @@ static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, size_t 
 		  type | (level == HV_FLUSH_MR ? HD_FLUSH_REGION : 0));
 }
 
-/* ---- what the devices do not have: the list that holds it is refused whole ----------------------------------------------------- */
+/* ---- what the devices do not have: the list that holds it is refused whole ------------------- */
 
 static void wr_send_tso(struct ibv_qp_ex *qp, void *header, uint16_t len, uint16_t mss)
 {
 	wr_refuse(qp, EOPNOTSUPP);
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static void wr_start(struct ibv_qp_ex *pub)
 {
@@ -323,7 +329,7 @@ static int wr_complete(struct ibv_qp_ex *pub)
 	return hv_tell(rc);
 }
 
-/* ---- the object -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------------------------------ */
 
 static uint64_t wr_offered(const struct hv_qp *qp)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The wrapper puts a table of its own before each link's: the table lies in the record that the wrapper keeps about the link, so
- * that the one leads to the other. Ports stay the inner transport's; a list tells which of them are ours.
+ * The wrapper puts a table of its own before each link's: the table lies in the record that the
+ * wrapper keeps about the link, so that the one leads to the other. Ports stay the inner
+ * transport's; a list tells which of them are ours.
  */
 #include "transport/fault/fault.h"
 
@@ -135,7 +136,8 @@ static int fault_hold(struct fault_link *fl, const struct hd_pkt *pkt, const str
 	}
 	if (!fl->held++) {
 		hd_port_active(fl->fp->port, true);
-		hd_node_stir(fl->link->node); /* whoever sleeps there has a packet to send from now on */
+		/* whoever sleeps there has a packet to send from now on */
+		hd_node_stir(fl->link->node);
 	}
 	fl->held_bytes += len;
 	STAILQ_INSERT_TAIL(&fl->queue, h, entry);
@@ -257,7 +259,8 @@ static int fault_arm(struct hd_port *port)
 
 	LIST_FOREACH(fl, &fp->links, entry)
 		if ((fl->held || fl->refused) && !fl->link->down)
-			there = 1; /* the inner transport knows of nothing that somebody waits for */
+			/* the inner transport knows of nothing that somebody waits for */
+			there = 1;
 	return there;
 }
 
@@ -331,8 +334,8 @@ static void fault_close(struct hd_port *port)
 }
 
 /*
- * open() is told nothing but the node, so it cannot know which of several wrapped transports is meant: each has a function of its
- * own, and there is room for as many as a test can want.
+ * open() is told nothing but the node, so it cannot know which of several wrapped transports is
+ * meant: each has a function of its own, and there is room for as many as a test can want.
  */
 static struct wrapped *place[4];
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The suite over TCP with packets that are late and calls that are refused: what the suite promises must hold all the same. */
+/*
+ * The suite over TCP with packets that are late and calls that are refused: what the suite
+ * promises must hold all the same.
+ */
 #include "transport/fault/fault.h"
 #include "transport/suite.h"
 

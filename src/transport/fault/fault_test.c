@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Do the faults happen, and only those? On the loop transport, whose own behaviour is as simple as can be. */
+/*
+ * Do the faults happen, and only those? On the loop transport, whose own
+ * behaviour is as simple as can be.
+ */
 #include "transport/fault/fault.h"
 
 #include <errno.h>

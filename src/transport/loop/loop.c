@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * A node that talks to itself. A link is both ends at once: what is sent on it waits in private memory and is delivered on it in
- * poll, never from inside send.
+ * A node that talks to itself. A link is both ends at once: what is sent on it waits in private
+ * memory and is delivered on it in poll, never from inside send.
  */
 #include "transport/loop/loop.h"
 
@@ -59,7 +59,7 @@ static void rouse(struct loop_link *l)
 	hd_node_stir(l->link.node);
 }
 
-/* ---- sending ------------------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static int loop_sendv(struct hd_link *link, const struct hd_pkt *pkt, const struct iovec *iov, int count,
 		      size_t len)
@@ -119,7 +119,7 @@ static uint32_t loop_granted(struct hd_link *link)
 	return of(link)->granted;
 }
 
-/* ---- copies within the program's memory, which may be gone (base/guard.h) ------------------------------------------------------------ */
+/* ---- copies within the program's memory, which may be gone (base/guard.h) -------------------- */
 
 /* As memmove(3), since the program may name the same bytes on both sides: 0 or -EFAULT. */
 static int loop_move(char *to, const char *from, size_t n)
@@ -140,9 +140,12 @@ static int loop_move(char *to, const char *from, size_t n)
 	return 0;
 }
 
-/* ---- fetching: one after the other --------------------------------------------------------------------------------------------------- */
+/* ---- fetching: one after the other ----------------------------------------------------------- */
 
-/* The offer is the address of the struct hd_offer: it comes back from ourselves, and lives until unoffer. */
+/*
+ * The offer is the address of the struct hd_offer: it comes back from ourselves,
+ * and lives until unoffer.
+ */
 static size_t loop_offer(struct hd_link *link, struct hd_offer *o, void *blob)
 {
 	memcpy(blob, &o, sizeof(o));
@@ -228,7 +231,7 @@ static int gets_run(struct loop_link *l)
 	return n;
 }
 
-/* ---- reaching our own regions -------------------------------------------------------------------------------------------------------- */
+/* ---- reaching our own regions ---------------------------------------------------------------- */
 
 /* Between our segments, from byte `at` on, and n bytes at `far`. 0 or -EFAULT. */
 static int loop_direct_part(const struct hd_direct *r, uint64_t at, uint64_t n)
@@ -296,7 +299,7 @@ static bool loop_polls(struct hd_link *link)
 	return false; /* we do, but a copy is done at once */
 }
 
-/* ---- receiving -------------------------------------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 static int loop_link_poll(struct loop_link *l)
 {
@@ -330,7 +333,7 @@ static int loop_poll(struct hd_port *port)
 	return n;
 }
 
-/* ---- life --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void loop_close_link(struct hd_link *link)
 {

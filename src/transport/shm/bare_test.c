@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The common suite where the kernel grants nothing that can be done without: senders fence, nothing is copied
- * directly.
+ * The common suite where the kernel grants nothing that can be done without: senders fence,
+ * nothing is copied directly.
  */
 #include "forbid.h"
 #include "transport/shm/shm.h"

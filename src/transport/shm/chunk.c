@@ -68,7 +68,10 @@ static bool get_aside(struct hd_shm_link *l, struct hd_get *p)
 	return true;
 }
 
-/* One that is shut goes on as soon as the helper is out of it. Returns whether somebody was told of its end, who may have changed the list. */
+/*
+ * One that is shut goes on as soon as the helper is out of it. Returns whether somebody was told of
+ * its end, who may have changed the list.
+ */
 static bool get_after(struct hd_shm_link *l, struct hd_get *p)
 {
 	static const int errors[] = {
@@ -126,7 +129,9 @@ static bool get_take_back(struct hd_shm_link *l, struct hd_get *p)
 	return true;
 }
 
-/* What the end of a get is worth: does the offer still stand, now that everything has been copied? */
+/*
+ * What the end of a get is worth: does the offer still stand, now that everything has been copied?
+ */
 enum hd_shm_fetch_state hd_shm_fetch_verdict(struct hd_shm_link *l, const struct hd_shm_fetch *pp,
 					     enum hd_shm_fetch_state state)
 {
@@ -172,7 +177,8 @@ static enum hd_shm_fetch_state get_step(struct hd_shm_link *l, struct hd_get *p,
 }
 
 /*
- * The sender is gone and the engine will hear of it when the link goes down; until then this get just waits.
+ * The sender is gone and the engine will hear of it when the link goes down; until
+ * then this get just waits.
  */
 static void get_lose(struct hd_shm_link *l, struct hd_get *p)
 {
@@ -201,7 +207,10 @@ enum hd_shm_fetch_state hd_shm_fetch_alone(struct hd_shm_link *l, struct hd_get 
 	return hd_shm_fetch_verdict(l, hd_shm_fetch_of(p), failed ? HD_SHM_FETCH_FAILED : HD_SHM_FETCH_DONE);
 }
 
-/* It was tried at once, or could not be. 0: it is done, or goes on in the list; negative: it has come to its end. */
+/*
+ * It was tried at once, or could not be. 0: it is done, or goes on in the list;
+ * negative: it has come to its end.
+ */
 int hd_shm_fetch_go_on(struct hd_shm_link *l, struct hd_get *p, enum hd_shm_fetch_state state)
 {
 	if (state == HD_SHM_FETCH_DONE)
@@ -236,7 +245,10 @@ static bool get_finish(struct hd_shm_link *l, struct hd_get *p, enum hd_shm_fetc
 	return get_after(l, p);
 }
 
-/* Is its next chunk in our half? That of the helper is left to it as long as there is something else to do. */
+/*
+ * Is its next chunk in our half? That of the helper is left to it as long as there
+ * is something else to do.
+ */
 static bool in_our_half(const struct hd_get *p)
 {
 	const struct hd_shm_fetch *pp = (const struct hd_shm_fetch *)p->priv;

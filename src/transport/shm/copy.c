@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Long messages: cooperative copy. The sender offers its memory by address; the receiver fetches it, and where
- * the message has several chunks asks the sender for help. From then on both take chunks from one counter in
- * shared memory and copy them, the receiver with process_vm_readv(2), the sender with process_vm_writev(2), a
- * chunk in each turn of progress. Nobody waits for the other, except for a chunk that it has taken already.
+ * Long messages: cooperative copy. The sender offers its memory by address; the receiver fetches
+ * it, and where the message has several chunks asks the sender for help. From then on both take
+ * chunks from one counter in shared memory and copy them, the receiver with process_vm_readv(2),
+ * the sender with process_vm_writev(2), a chunk in each turn of progress. Nobody waits for the
+ * other, except for a chunk that it has taken already.
  *
  *	sender                              receiver
  *	------                              --------
@@ -14,13 +15,13 @@
  *	…                                   …
  *	helped = n: store, release ------>  own + helped == all: done
  *
- * Each side may find at any time that the kernel does not let it copy (another user name space, a seccomp
- * filter, memory of a device). The helper then gives its chunk back in `returned`, and the receiver copies
- * that too. The receiver begins anew with a new generation, in which the helper does everything. When neither
- * can, the engine sends the message in frames.
+ * Each side may find at any time that the kernel does not let it copy (another user name space, a
+ * seccomp filter, memory of a device). The helper then gives its chunk back in `returned`, and the
+ * receiver copies that too. The receiver begins anew with a new generation, in which the helper
+ * does everything. When neither can, the engine sends the message in frames.
  *
- * Nobody reads or writes its own memory at an address that came from the other side: an offer is looked up by
- * number in a private table, a buffer is the one that was given to get().
+ * Nobody reads or writes its own memory at an address that came from the other side: an offer is
+ * looked up by number in a private table, a buffer is the one that was given to get().
  */
 #include "transport/shm/copy.h"
 

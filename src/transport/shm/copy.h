@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What the two halves of the cooperative copy share: offer.c is the sender's, get.c and what is below it
- * the receiver's. See copy.c.
+ * What the two halves of the cooperative copy share: offer.c is the sender's, get.c and what is
+ * below it the receiver's. See copy.c.
  */
 #ifndef HD_SHM_COPY_H
 #define HD_SHM_COPY_H
@@ -13,7 +13,8 @@
 
 #include <errno.h>
 
-#define HD_SHM_OFFER_SEGS 5u /* that an offer carries; of a message with more the sender writes everything */
+/* that an offer carries; of a message with more the sender writes everything */
+#define HD_SHM_OFFER_SEGS 5u
 
 /* What travels in the RTS. */
 struct hd_shm_blob {
@@ -22,7 +23,10 @@ struct hd_shm_blob {
 	struct hd_shm_seg seg[HD_SHM_OFFER_SEGS];
 };
 static_assert(sizeof(struct hd_shm_blob) <= HD_OFFER_MAX, "an offer fits in the RTS");
-/* Of one segment the length is not said, for it is the message's: so the RTS of most messages fits in its slot. */
+/*
+ * Of one segment the length is not said, for it is the message's: so the RTS of most
+ * messages fits in its slot.
+ */
 #define HD_SHM_BLOB_ONE (offsetof(struct hd_shm_blob, seg) + sizeof(uint64_t))
 #define HD_SHM_BLOB_LEN(count) \
 	((count) == 1 ? HD_SHM_BLOB_ONE \
@@ -47,14 +51,15 @@ static inline _Atomic uint32_t *hd_shm_offer_word(struct hd_shm_link *l, bool ou
 }
 
 /*
- * hd_shm_slice: the part of a message in these segments that begins at `at` and is n bytes long; it is there.
- * Returns the number of its segments.
+ * hd_shm_slice: the part of a message in these segments that begins at `at` and is n bytes long; it
+ * is there. Returns the number of its segments.
  */
 int hd_shm_slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec *out);
 
 /*
- * hd_shm_still_there: is the other process alive, and the program that it was? Its page has a witness to that; where that is silent, for whatever
- * reason, the kernel is asked (hd_shm_look_there).
+ * hd_shm_still_there: is the other process alive, and the program that it was? Its
+ * page has a witness to that; where that is silent, for whatever reason, the kernel is
+ * asked (hd_shm_look_there).
  */
 bool hd_shm_look_there(struct hd_shm_link *l);
 static inline bool hd_shm_still_there(struct hd_shm_link *l)
@@ -63,9 +68,10 @@ static inline bool hd_shm_still_there(struct hd_shm_link *l)
 }
 
 /*
- * hd_shm_copy_call: copy from `there`, addresses in the other process, to `here`, or the other way (out).
- * Returns the bytes copied, perhaps not all, or a negative errno: -ESRCH: the process has ended. Part of the way of every one-sided
- * operation: after a system call a processor has forgotten where it is to return to, so each call more than it must costs some nanoseconds.
+ * hd_shm_copy_call: copy from `there`, addresses in the other process, to `here`, or the other way
+ * (out). Returns the bytes copied, perhaps not all, or a negative errno: -ESRCH: the process has
+ * ended. Part of the way of every one-sided operation: after a system call a processor has
+ * forgotten where it is to return to, so each call more than it must costs some nanoseconds.
  */
 static inline ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec *here, int heres,
 				       const struct iovec *there, int theres, bool out)
@@ -85,8 +91,9 @@ static inline ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec
 }
 
 /*
- * hd_shm_poke_is_open (poke.c): is the other process's memory open as a file? Tried once. hd_shm_poke: write len bytes to an address in the other
- * process (out), or read them from there. hd_shm_is_brief: it is made for that. False: not this way; perhaps some of it has been copied.
+ * hd_shm_poke_is_open (poke.c): is the other process's memory open as a file? Tried once.
+ * hd_shm_poke: write len bytes to an address in the other process (out), or read them from there.
+ * hd_shm_is_brief: it is made for that. False: not this way; perhaps some of it has been copied.
  */
 bool hd_shm_poke_is_open(struct hd_shm_link *l);
 bool hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out);
@@ -99,9 +106,10 @@ static inline bool hd_shm_is_brief(uint64_t there, uint64_t len, bool out)
 }
 
 /*
- * hd_shm_copy_part: copy n bytes of a message from byte `at` on: from `far`, which are addresses in the other
- * process, to `near`, or the other way (out). 0, or a positive errno; EFAULT where only this memory is to
- * blame. After any other we do not copy on this link again, and the other side is told.
+ * hd_shm_copy_part: copy n bytes of a message from byte `at` on: from `far`, which are addresses in
+ * the other process, to `near`, or the other way (out). 0, or a positive errno; EFAULT where only
+ * this memory is to blame. After any other we do not copy on this link again, and the other side is
+ * told.
  * hd_shm_copy_chunk: the same with chunk k of a message of len bytes.
  */
 int hd_shm_copy_part(struct hd_shm_link *l, const struct iovec *near, const struct iovec *far, uint64_t at,
@@ -110,8 +118,9 @@ int hd_shm_copy_chunk(struct hd_shm_link *l, const struct iovec *near, const str
 		      uint32_t k, bool out);
 
 /*
- * hd_shm_take_chunk: take one of the chunks that nobody has taken: the receiver's are the first ones, the helper's the last ones, each in
- * the order in which it takes them. false: none is left, or the copy is about something else now.
+ * hd_shm_take_chunk: take one of the chunks that nobody has taken: the receiver's are the first
+ * ones, the helper's the last ones, each in the order in which it takes them. false: none is left,
+ * or the copy is about something else now.
  */
 bool hd_shm_take_chunk(_Atomic uint64_t *claim, uint32_t gen, uint64_t chunks);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Long messages that both ends may copy: every length and shape, who copies what, how many at a time. */
+/*
+ * Long messages that both ends may copy: every length and shape, who copies
+ * what, how many at a time.
+ */
 #include "base/config.h"
 #include "forbid.h"
 #include "transport/shm/copy.h"
@@ -105,7 +108,10 @@ static void each_end_begins_with_its_own_half(void **state)
 	duo_close(&d);
 }
 
-/* Both may write the claim: a helper that counts it down has the receiver copy everything, and nothing beyond. */
+/*
+ * Both may write the claim: a helper that counts it down has the receiver copy
+ * everything, and nothing beyond.
+ */
 static void a_claim_that_goes_back_does_no_harm(void **state)
 {
 	struct message m;
@@ -193,7 +199,10 @@ static void offers_are_bounded_and_come_back(void **state)
 	duo_close(&d);
 }
 
-/* One thread sleeps with the node, another posts the receive that begins to fetch: the sleeper has to copy. */
+/*
+ * One thread sleeps with the node, another posts the receive that begins to fetch:
+ * the sleeper has to copy.
+ */
 static void a_sleeper_is_stirred_to_copy(void **state)
 {
 	struct message m;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * One-sided operations by the initiator itself: it copies from or to a region of the other process, whose program
- * need not do anything. What must never happen is that it copies after the region was closed. Both sides store one
- * word and then look at the other's, as a sender and a sleeper do (wake.c), and again the one who has time runs
- * the barrier for both:
+ * One-sided operations by the initiator itself: it copies from or to a region of the other process,
+ * whose program need not do anything. What must never happen is that it copies after the region was
+ * closed. Both sides store one word and then look at the other's, as a sender and a sleeper do
+ * (wake.c), and again the one who has time runs the barrier for both:
  *
  *	initiator                               owner of the region
  *	---------                               -------------------
  *	direct_word = region: store                hide the region's row: store
  *	(nothing, or a fence)                   membarrier
- *	row still valid? load                   anybody reaching for it? load, acquire; wait until nobody is
+ *	row still valid? load                   anybody reaching for it? load, acquire; wait until
+ *	                                        nobody is
  *	  process_vm_readv or _writev
  *	direct_word = 0: store, release            the memory is the program's alone
  *
- * An announcement stands for one system call and never over a return from here, so whoever waits for it waits for
- * a running process, or for one that is stopped or dead.
+ * An announcement stands for one system call and never over a return from here, so whoever waits
+ * for it waits for a running process, or for one that is stopped or dead.
  */
 #include "transport/shm/copy.h"
 
@@ -25,11 +26,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define TAIL 8	       /* bytes of a write that are written last */
-#define BLAME_PAGES 64 /* pages of either side that are looked at, the first ones: those were not copied */
-#define LIVELY_US 30   /* who has made progress so recently is taken for polling */
+#define TAIL 8 /* bytes of a write that are written last */
+/* pages of either side that are looked at, the first ones: those were not copied */
+#define BLAME_PAGES 64
+#define LIVELY_US 30		     /* who has made progress so recently is taken for polling */
 #define HELD_NS (500 * HD_NS_PER_MS) /* after which the log says who keeps a region */
-#define LOOK_US 60		     /* two looks at a count of turns that tell anything are so close */
+/* two looks at a count of turns that tell anything are so close */
+#define LOOK_US 60
 
 /* ---- copying ---- */
 
@@ -47,7 +50,9 @@ static bool direct_readable(pid_t pid, uint64_t at, uint64_t len)
 	return process_vm_readv(pid, &here, 1, page, here.iov_len, 0) == (ssize_t)here.iov_len;
 }
 
-/* EFAULT: whose memory is not there? The side that is only read can be read once more without harm. */
+/*
+ * EFAULT: whose memory is not there? The side that is only read can be read once more without harm.
+ */
 static int blame(const struct hd_shm_link *l, const struct hd_direct *r)
 {
 	if (!r->out)
@@ -67,8 +72,9 @@ static ssize_t copy_plain(struct hd_shm_link *l, const struct hd_direct *r, uint
 }
 
 /*
- * The last bytes last. The kernel copies our segments one after the other, so one call does where stores are seen in order. (It
- * would keep the order of their segments too, but pins memory for each of them, which costs a third of a short write.)
+ * The last bytes last. The kernel copies our segments one after the other, so one call does where
+ * stores are seen in order. (It would keep the order of their segments too, but pins memory for
+ * each of them, which costs a third of a short write.)
  */
 static __attribute__((noinline)) ssize_t copy_tail_last(struct hd_shm_link *l, const struct hd_direct *r)
 {
@@ -173,7 +179,10 @@ static uint64_t reached_by(const struct hd_shm_side *other)
 	return atomic_load_explicit(&other->direct_word, memory_order_acquire);
 }
 
-/* Whatever announcement was begun before the last store of ours is visible, and whoever begins one sees the store. */
+/*
+ * Whatever announcement was begun before the last store of ours is visible, and whoever
+ * begins one sees the store.
+ */
 static bool barrier(const struct hd_shm_port *port)
 {
 	atomic_thread_fence(memory_order_seq_cst); /* for those who fence too */
@@ -197,7 +206,10 @@ void hd_shm_late_free(struct hd_shm_port *port)
 		late_drop(late);
 }
 
-/* Who keeps a region for long is named: its memory is the program's again when he has gone on, or is dead. */
+/*
+ * Who keeps a region for long is named: its memory is the program's again when he
+ * has gone on, or is dead.
+ */
 static void settle_complain(struct hd_shm_port *port, uint32_t row, pid_t pid)
 {
 	uint64_t now = hd_now_ns();
@@ -333,9 +345,10 @@ static bool is_recent(uint64_t then, uint64_t now, uint64_t us)
 }
 
 /*
- * Whatever comes from the other side proves that it makes progress; where nothing comes, its count of turns does.
- * Either must have moved since a moment ago: what moved since yesterday tells nothing about now. Where nothing has
- * moved since it was last found not to poll, that is told without a look at the clock.
+ * Whatever comes from the other side proves that it makes progress; where nothing comes, its count
+ * of turns does. Either must have moved since a moment ago: what moved since yesterday tells
+ * nothing about now. Where nothing has moved since it was last found not to poll, that is told
+ * without a look at the clock.
  */
 bool hd_shm_polls(struct hd_link *link)
 {

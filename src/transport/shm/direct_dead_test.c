@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* One-sided operations: a process that copies, or is copied to, has ended, or is another program by now. */
+/*
+ * One-sided operations: a process that copies, or is copied to, has ended, or
+ * is another program by now.
+ */
 #include "base/test_page.h"
 #include "transport/shm/copy.h"
 #include "transport/shm_direct.h"
@@ -60,8 +63,8 @@ static pid_t another_program(void)
 }
 
 /*
- * Nothing is written into a program that the other process has become: no call is made that could. Whether its page never had a witness, or one that the
- * kernel has marked.
+ * Nothing is written into a program that the other process has become: no call is made that could.
+ * Whether its page never had a witness, or one that the kernel has marked.
  */
 static void another_program_is_not_written_to(void **state)
 {
@@ -112,7 +115,10 @@ static void the_dead_are_not_waited_for(void **state)
 	duo_close(&d);
 }
 
-/* In the middle of a copy from or to the region, where nothing has been told of the process but its number. */
+/*
+ * In the middle of a copy from or to the region, where nothing has been told of
+ * the process but its number.
+ */
 static void in_the_middle_without_a_pidfd(struct duo *d)
 {
 	direct_scene(d);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * One-sided operations: what is copied and in which order, what is no longer copied once a region was taken back, and
- * who waits for whom.
+ * One-sided operations: what is copied and in which order, what is no longer copied once a region
+ * was taken back, and who waits for whom.
  */
 #include "base/test_page.h"
 #include "transport/shm/copy.h"
@@ -57,7 +57,10 @@ static void segments_of_ours_follow_each_other(void **state)
 	duo_close(&d);
 }
 
-/* The kernel copies segments in their order, so the last one must be the last eight bytes, and be there. */
+/*
+ * The kernel copies segments in their order, so the last one must be the last
+ * eight bytes, and be there.
+ */
 static void the_last_bytes_are_written_last(void **state)
 {
 	static const size_t lens[] = { 9, 16, 100, 4096 };
@@ -95,8 +98,8 @@ static void what_is_cut_short_says_so(void **state)
 }
 
 /*
- * What is written as one word goes by the short way, and what is read within one page; nothing else does. And by the other where the file
- * is another process's, or may not be opened.
+ * What is written as one word goes by the short way, and what is read within one page; nothing else
+ * does. And by the other where the file is another process's, or may not be opened.
  */
 static void what_is_brief_takes_the_short_way(void **state)
 {
@@ -160,7 +163,10 @@ static void a_word_that_is_cut_is_told_of(void **state)
 
 /* ---- errors ---- */
 
-/* Every length is refused, the word that is written as a whole too, and whether it is mapped, or protected later. */
+/*
+ * Every length is refused, the word that is written as a whole too, and whether it is
+ * mapped, or protected later.
+ */
 static void what_may_be_read_alone_is_not_written(void **state)
 {
 	uint8_t *far = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -409,7 +415,10 @@ static bool polls(struct duo *d)
 	return d->link[0]->base.ops->polls(&d->link[0]->base);
 }
 
-/* The rig does not count turns, so the test does. What is judged is time: a millisecond is longer than LIVELY_US, and LOOK_US. */
+/*
+ * The rig does not count turns, so the test does. What is judged is time: a millisecond is longer
+ * than LIVELY_US, and LOOK_US.
+ */
 static void who_moves_is_taken_for_polling(void **state)
 {
 	struct duo d;

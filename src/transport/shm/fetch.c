@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What is under way in the cooperative copy (see copy.c): messages that we fetch, how each is brought to its end though a helper may be in the
- * middle of it, and messages that we help with.
+ * What is under way in the cooperative copy (see copy.c): messages that we fetch, how each is
+ * brought to its end though a helper may be in the middle of it, and messages that we help with.
  */
 #include "transport/shm/get.h"
 
@@ -12,13 +12,16 @@
 #include <sched.h>
 #include <time.h>
 
-#define SETTLE_YIELDS \
-	100 /* looks for a chunk that the helper is writing, before the wait is somebody's who has time */
+/* looks for a chunk that the helper is writing, before the wait is somebody's who has time */
+#define SETTLE_YIELDS 100
 #define KEPT_NS (500 * HD_NS_PER_MS) /* after which the log says who keeps us waiting */
 
 /* ---- the copy that we share with the helper ---- */
 
-/* Shut the copy: no chunk is taken any more. `after`: what is to be done when the helper is out of it. */
+/*
+ * Shut the copy: no chunk is taken any more. `after`: what is to be done when
+ * the helper is out of it.
+ */
 void hd_shm_fetch_shut(struct hd_shm_link *l, struct hd_get *p, enum hd_shm_fetch_after after)
 {
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);

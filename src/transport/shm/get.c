@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The receiver's half of the cooperative copy (see copy.c): which way a message is fetched that the sender has offered, at once and by us alone,
- * in a row (row.c), or chunk by chunk with his help (chunk.c).
+ * The receiver's half of the cooperative copy (see copy.c): which way a message is fetched
+ * that the sender has offered, at once and by us alone, in a row (row.c), or chunk by chunk
+ * with his help (chunk.c).
  */
 #include "transport/shm/get.h"
 
@@ -30,7 +31,10 @@ static int blob_parse(const struct hd_get *p, struct hd_shm_fetch *pp)
 	return !blob.count || sum >= p->len ? 0 : -EPROTO;
 }
 
-/* By us alone, at once? What is not worth the request for help is, and what something else waits behind. */
+/*
+ * By us alone, at once? What is not worth the request for help is, and what
+ * something else waits behind.
+ */
 static bool is_single(const struct hd_get *p, const struct hd_shm_slot *next)
 {
 	return p->len <= HD_SHM_CHUNK_ONE || (p->len <= HD_SHM_SINGLE && next);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Two ways of fetching a message that the other side has offered: chunk.c each by itself, with the sender's help; row.c those that arrive
- * close together, several in one call. Both keep what they know in hd_get.priv, which is this; fetch.c brings it to its end, and get.c,
- * above all, chooses the way.
+ * Two ways of fetching a message that the other side has offered: chunk.c each by itself, with the
+ * sender's help; row.c those that arrive close together, several in one call. Both keep what they
+ * know in hd_get.priv, which is this; fetch.c brings it to its end, and get.c, above all, chooses
+ * the way.
  */
 #ifndef HD_SHM_GET_H
 #define HD_SHM_GET_H
@@ -59,7 +60,9 @@ static inline struct hd_shm_fetch *hd_shm_fetch_of(struct hd_get *p)
 	return (struct hd_shm_fetch *)p->priv;
 }
 
-/* hd_shm_fetch_far: where the message is in the other process; far has HD_SHM_OFFER_SEGS entries. */
+/*
+ * hd_shm_fetch_far: where the message is in the other process; far has HD_SHM_OFFER_SEGS entries.
+ */
 static inline void hd_shm_fetch_far(const struct hd_shm_fetch *f, struct iovec *far)
 {
 	for (int i = 0; i < f->segs; i++)
@@ -74,7 +77,10 @@ static inline struct hd_shm_copy *hd_shm_fetch_copy(struct hd_shm_link *l, const
 	return &hd_shm_copies(l, true)[f->copy];
 }
 
-/* hd_shm_fetch_word: the low half of a word of the helper's there, or 0 while it speaks of an earlier generation. */
+/*
+ * hd_shm_fetch_word: the low half of a word of the helper's there, or 0 while it speaks
+ * of an earlier generation.
+ */
 static inline uint32_t hd_shm_fetch_word(const struct hd_shm_link *l, const struct hd_shm_fetch *f,
 					 const _Atomic uint64_t *word)
 {
@@ -84,10 +90,12 @@ static inline uint32_t hd_shm_fetch_word(const struct hd_shm_link *l, const stru
 }
 
 /*
- * hd_shm_fetch_is_settled: has the helper finished, or given back, all the chunks that it has taken of a copy that is shut? It does so within the turn
- * of progress in which it has taken them; so one that has made others since says something wrong, and is not waited for.
+ * hd_shm_fetch_is_settled: has the helper finished, or given back, all the chunks that it has taken
+ * of a copy that is shut? It does so within the turn of progress in which it has taken them; so one
+ * that has made others since says something wrong, and is not waited for.
  */
-#define HD_SHM_SETTLE_TURNS 16 /* who has made so many is in the middle of nothing that was before */
+/* who has made so many is in the middle of nothing that was before */
+#define HD_SHM_SETTLE_TURNS 16
 static inline bool hd_shm_fetch_is_settled(struct hd_shm_link *l, const struct hd_shm_fetch *f)
 {
 	const struct hd_shm_copy *copy = hd_shm_fetch_copy(l, f);
@@ -96,13 +104,18 @@ static inline bool hd_shm_fetch_is_settled(struct hd_shm_link *l, const struct h
 	       hd_shm_fetch_word(l, f, &copy->returned) || hd_shm_turns(l) - f->turns >= HD_SHM_SETTLE_TURNS;
 }
 
-/* hd_shm_fetch_shut: no chunk is taken any more; `after` is to be done when the helper is out of it. */
+/*
+ * hd_shm_fetch_shut: no chunk is taken any more; `after` is to be done when
+ * the helper is out of it.
+ */
 void hd_shm_fetch_shut(struct hd_shm_link *l, struct hd_get *p, enum hd_shm_fetch_after after);
 
 /*
- * hd_shm_fetch_leave: is the helper out of a copy that is shut? The chunk that it was writing is in the kernel and will be out of it soon, or be
- * killed: it takes some ten microseconds, unless the helper has been put aside in the middle, or stopped. Then its chunk is still to be written,
- * whenever that is, and the buffer must not be the user's before. True: the copy is free again. hd_shm_fetch_complain: the helper keeps us waiting.
+ * hd_shm_fetch_leave: is the helper out of a copy that is shut? The chunk that it was writing is in
+ * the kernel and will be out of it soon, or be killed: it takes some ten microseconds, unless the
+ * helper has been put aside in the middle, or stopped. Then its chunk is still to be written,
+ * whenever that is, and the buffer must not be the user's before. True: the copy is free again.
+ * hd_shm_fetch_complain: the helper keeps us waiting.
  */
 void hd_shm_fetch_complain(struct hd_shm_link *l);
 static inline bool hd_shm_fetch_leave(struct hd_shm_link *l, struct hd_shm_fetch *f)
@@ -119,7 +132,10 @@ static inline bool hd_shm_fetch_leave(struct hd_shm_link *l, struct hd_shm_fetch
 	return true;
 }
 
-/* hd_shm_fetch_end: out of its list; no helper is in the middle of it. hd_shm_row_leave: that is the row. */
+/*
+ * hd_shm_fetch_end: out of its list; no helper is in the middle of it.
+ * hd_shm_row_leave: that is the row.
+ */
 void hd_shm_row_leave(struct hd_shm_link *l, struct hd_get *p);
 static inline void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_get *p)
 {
@@ -135,8 +151,8 @@ static inline void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_get *p)
 /* ---- chunk.c ---- */
 
 /*
- * hd_shm_fetch_verdict: what the end of a get is worth, now that everything has been copied: WITHDRAWN when the offer does not stand any
- * more, else the state that was given.
+ * hd_shm_fetch_verdict: what the end of a get is worth, now that everything has been copied:
+ * WITHDRAWN when the offer does not stand any more, else the state that was given.
  */
 enum hd_shm_fetch_state hd_shm_fetch_verdict(struct hd_shm_link *l, const struct hd_shm_fetch *f,
 					     enum hd_shm_fetch_state state);
@@ -145,24 +161,34 @@ enum hd_shm_fetch_state hd_shm_fetch_verdict(struct hd_shm_link *l, const struct
 enum hd_shm_fetch_state hd_shm_fetch_alone(struct hd_shm_link *l, struct hd_get *p);
 
 /*
- * hd_shm_fetch_go_on: it was tried at once with this result, or could not be, and is in no list. 0: it is done, and has been told so, or
- * goes on in link->gets; negative: it has come to its end with this errno, of which nobody has been told.
+ * hd_shm_fetch_go_on: it was tried at once with this result, or could not be, and is in no list. 0:
+ * it is done, and has been told so, or goes on in link->gets; negative: it has come to its end with
+ * this errno, of which nobody has been told.
  */
 int hd_shm_fetch_go_on(struct hd_shm_link *l, struct hd_get *p, enum hd_shm_fetch_state state);
 
-/* hd_shm_chunks_poll: copy one chunk. Returns the number of events. hd_shm_chunks_arm: as hd_shm_gets_arm, of link->gets. */
+/*
+ * hd_shm_chunks_poll: copy one chunk. Returns the number of events. hd_shm_chunks_arm: as
+ * hd_shm_gets_arm, of link->gets.
+ */
 int hd_shm_chunks_poll(struct hd_shm_link *l);
 bool hd_shm_chunks_arm(struct hd_shm_link *l);
 
 /* ---- row.c ---- */
 
-/* hd_shm_row_takes: is this get better copied in a row? `next` is the packet behind its RTS, or NULL: there is none yet. */
+/*
+ * hd_shm_row_takes: is this get better copied in a row? `next` is the packet behind its RTS, or
+ * NULL: there is none yet.
+ */
 bool hd_shm_row_takes(const struct hd_shm_link *l, const struct hd_get *p, const struct hd_shm_slot *next);
 
 /* hd_shm_row_join: put it at the end of the row; hd_shm_fetch_end takes it out. */
 void hd_shm_row_join(struct hd_shm_link *l, struct hd_get *p);
 
-/* hd_shm_row_poll: copy as much of a row that is not empty as one call takes. Returns how many were told of, who may have changed the lists. */
+/*
+ * hd_shm_row_poll: copy as much of a row that is not empty as one call takes. Returns how many were
+ * told of, who may have changed the lists.
+ */
 int hd_shm_row_poll(struct hd_shm_link *l);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Is a process gone that may be in the middle of a copy from or to memory of ours? Its pidfd tells, its own or one that we have opened. Where the kernel
- * gives none, the process table does. Or it has become another program by execve(2), which ends all that it was in the middle of: then the word that its
- * page speaks of is not there any more.
+ * Is a process gone that may be in the middle of a copy from or to memory of ours? Its pidfd tells,
+ * its own or one that we have opened. Where the kernel gives none, the process table does. Or it
+ * has become another program by execve(2), which ends all that it was in the middle of: then the
+ * word that its page speaks of is not there any more.
  */
 #include "base/proc.h"
 #include "transport/shm/copy.h"
@@ -28,7 +29,10 @@ static bool pidfd_is_readable(int fd)
 	return fd >= 0 && poll(&p, 1, 0) > 0;
 }
 
-/* By its number: it is no more, waits for its parent to read how it ended, or the number is another's. */
+/*
+ * By its number: it is no more, waits for its parent to read how it ended, or
+ * the number is another's.
+ */
 static bool gone_by_number(const struct hd_shm_process *p)
 {
 	uint64_t born = 0;
@@ -53,7 +57,8 @@ int hd_shm_probe_word(pid_t pid, uint64_t addr, uint64_t want)
 	n = process_vm_readv(pid, &here, 1, &there, 1, 0);
 	if (n < 0)
 		return errno;
-	return n == sizeof(got) && got == want ? 0 : ESRCH; /* another process has this pid where we look */
+	/* another process has this pid where we look */
+	return n == sizeof(got) && got == want ? 0 : ESRCH;
 }
 
 int hd_shm_probe_page(const struct hd_shm_link *l)
@@ -91,9 +96,11 @@ bool hd_shm_is_gone(const struct hd_shm_link *l)
 }
 
 /*
- * A pid may have been given to another process since its owner died; the pidfd is readable from the death on. After execve(2) the process is another program,
- * with other memory at the same addresses, and neither tells: the word that its page speaks of does, which no two nodes have alike. It is read by the call that
- * is about to write, hence from the same memory: a descriptor of the old memory goes on to read it for as long as anybody else holds it.
+ * A pid may have been given to another process since its owner died; the pidfd is readable from the
+ * death on. After execve(2) the process is another program, with other memory at the same
+ * addresses, and neither tells: the word that its page speaks of does, which no two nodes have
+ * alike. It is read by the call that is about to write, hence from the same memory: a descriptor of
+ * the old memory goes on to read it for as long as anybody else holds it.
  */
 bool hd_shm_look_there(struct hd_shm_link *l)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * How a link is made. A node that has said by an advert how it can be joined has a join socket (join.c). Three records follow behind it:
+ * How a link is made. A node that has said by an advert how it can be joined has a join socket
+ * (join.c). Three records follow behind it:
  *
  *	side 0 (joins)                                     side 1 (is joined)
  *	make the link's memory
@@ -10,8 +11,8 @@
  *	READY                                    ------>
  *	hd_link_up                                         hd_link_accepted
  *
- * The socket then stays open and silent: its hang-up tells that the other side has closed the link or died,
- * and the pidfd tells the latter where a forked child keeps the socket open.
+ * The socket then stays open and silent: its hang-up tells that the other side has closed the link
+ * or died, and the pidfd tells the latter where a forked child keeps the socket open.
  */
 #include "transport/shm/shm.h"
 
@@ -26,7 +27,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define JOIN_REQUEST_NS (2 * HD_NS_PER_MS) /* between two attempts while the join socket's queue is full */
+/* between two attempts while the join socket's queue is full */
+#define JOIN_REQUEST_NS (2 * HD_NS_PER_MS)
 
 enum {
 	FD_PAGE,
@@ -93,8 +95,8 @@ static void on_pidfd(struct hd_watch *watch, uint32_t events);
 /* ---- who is there? ---- */
 
 /*
- * The kernel's word on who is at the other end. Another user's process gets TCP: it might not be allowed what
- * we share.
+ * The kernel's word on who is at the other end. Another user's process gets TCP: it might not
+ * be allowed what we share.
  */
 static int check_creds(struct hd_shm_link *l, int sock)
 {
@@ -115,8 +117,9 @@ static int check_creds(struct hd_shm_link *l, int sock)
 }
 
 /*
- * The socket tells nothing of the other process's death where somebody else has it open, such as a child that was made without the
- * handlers of fork. So until a pidfd comes from the process itself, which no other can have got the number of meanwhile, this one tells.
+ * The socket tells nothing of the other process's death where somebody else has it open, such as a
+ * child that was made without the handlers of fork. So until a pidfd comes from the process itself,
+ * which no other can have got the number of meanwhile, this one tells.
  */
 static int watch_process(struct hd_shm_link *l)
 {
@@ -140,8 +143,8 @@ static void unwatch_process(struct hd_shm_link *l)
 }
 
 /*
- * Something to write to that neither blocks nor signals: what an eventfd is and a file, a pipe or a socket is
- * not.
+ * Something to write to that neither blocks nor signals: what an eventfd is and a file, a
+ * pipe or a socket is not.
  */
 static int check_eventfd(int fd)
 {
@@ -153,7 +156,10 @@ static int check_eventfd(int fd)
 	return (st.st_mode & S_IFMT) == 0 && (flags & O_NONBLOCK) ? 0 : -EPROTO;
 }
 
-/* Take over what JOIN and WELCOME have in common. Each descriptor that is kept is taken out of the record. */
+/*
+ * Take over what JOIN and WELCOME have in common. Each descriptor that is kept is
+ * taken out of the record.
+ */
 static int take_peer(struct hd_shm_link *l, struct hd_shm_record *r)
 {
 	uint8_t both = hd_shm_port_of(l)->barrier ? r->hello.flags : 0;
@@ -176,7 +182,10 @@ static int take_peer(struct hd_shm_link *l, struct hd_shm_record *r)
 	return err;
 }
 
-/* A pidfd that we have opened by number is not the other process's where another one has that number. */
+/*
+ * A pidfd that we have opened by number is not the other process's where
+ * another one has that number.
+ */
 static void greet_probe(struct hd_shm_link *l, const struct hd_shm_record *r)
 {
 	if (!hd_shm_probe(l) && !(r->hello.flags & HD_SHM_F_PIDFD))
@@ -263,7 +272,8 @@ static int on_ready(struct hd_shm_link *l, struct hd_shm_record *r)
 
 static const struct {
 	const char *name;
-	int (*on_record)(struct hd_shm_link *l, struct hd_shm_record *r); /* NULL: nothing may come */
+	/* NULL: nothing may come */
+	int (*on_record)(struct hd_shm_link *l, struct hd_shm_record *r);
 	const char *late; /* why the link is given up when time is over */
 } states[HD_SHM_STATES] = {
 	[HD_SHM_REQUESTING] = { "requesting", NULL, "the other process does not accept connections" },
@@ -279,7 +289,10 @@ static bool is_pending_join(const struct hd_shm_link *l)
 	return l->state == HD_SHM_GREETING || l->state == HD_SHM_WAITING;
 }
 
-/* What the other process does is everyday; what it sends that is not ours, and what is short here, is worth a line. */
+/*
+ * What the other process does is everyday; what it sends that is not ours, and what is
+ * short here, is worth a line.
+ */
 static enum hd_log_level greet_level(int err)
 {
 	switch (err) {
@@ -294,7 +307,10 @@ static enum hd_log_level greet_level(int err)
 	}
 }
 
-/* The link has not come about. The engine knows nothing of a pending join, but waits for a link that it began. */
+/*
+ * The link has not come about. The engine knows nothing of a pending join, but waits
+ * for a link that it began.
+ */
 static void greet_give_up(struct hd_shm_link *l, int err, const char *why)
 {
 	if (!is_pending_join(l)) {
@@ -302,7 +318,10 @@ static void greet_give_up(struct hd_shm_link *l, int err, const char *why)
 		hd_shm_link_fail(l, err, why);
 		return;
 	}
-	/* who wants to know of us, and no more (hd_shm_join_process), hangs up before he has said a word */
+	/*
+	 * who wants to know of us, and no more (hd_shm_join_process), hangs up
+	 * before he has said a word
+	 */
 	if (l->state != HD_SHM_GREETING || err != -ECONNRESET)
 		HD_LOG_EVERY_MS(1000, greet_level(err),
 				"process %d wanted to share memory and was sent away while %s: %s (%s)",
@@ -339,7 +358,9 @@ static void on_sock(struct hd_watch *watch, uint32_t events)
 	record_take(hd_container(watch, struct hd_shm_link, sock));
 }
 
-/* What it has said before it died counts: the link may have worked at its end, with messages in it. */
+/*
+ * What it has said before it died counts: the link may have worked at its end, with messages in it.
+ */
 static void on_pidfd(struct hd_watch *watch, uint32_t events)
 {
 	struct hd_shm_link *l = hd_container(watch, struct hd_shm_link, peer.pidfd);
@@ -369,7 +390,10 @@ static int greet_enter(struct hd_shm_link *l, int fd)
 	return hello_send(l, HD_SHM_JOIN, l->setup.advert.nonce);
 }
 
-/* A UNIX socket connects at once or not at all; -EAGAIN means that too many wait at the join socket. */
+/*
+ * A UNIX socket connects at once or not at all; -EAGAIN means that too many
+ * wait at the join socket.
+ */
 static int join_ask(struct hd_shm_link *l)
 {
 	uint64_t now = hd_now_ns();

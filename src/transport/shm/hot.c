@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Which links are polled. Those with recent traffic are hot, and are polled in every turn. The others are cold: one or two of them are looked
- * at in a turn, through an array that says where the next slot of each will appear, so that a hundred idle peers cost what one costs.
+ * Which links are polled. Those with recent traffic are hot, and are polled in every turn. The
+ * others are cold: one or two of them are looked at in a turn, through an array that says where the
+ * next slot of each will appear, so that a hundred idle peers cost what one costs.
  */
 #include "transport/shm/shm.h"
 

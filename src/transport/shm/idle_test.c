@@ -50,7 +50,9 @@ static bool was_woken(struct hd_node *node)
 	return read(node->wake_fd, &n, sizeof(n)) == sizeof(n);
 }
 
-/* A sender that sleeps because the ring is full is woken when there is room again, and not before. */
+/*
+ * A sender that sleeps because the ring is full is woken when there is room again, and not before.
+ */
 static void room_wakes_a_sender(void **state)
 {
 	for (uint32_t len = 8; len <= 60008; len += 60000) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The join socket of a node, at which it listens once it has advertised that, and lets in whoever asks (request.c). Who comes in is a pending join
- * until the link stands (greet.c).
+ * The join socket of a node, at which it listens once it has advertised that, and lets in whoever
+ * asks (request.c). Who comes in is a pending join until the link stands (greet.c).
  */
 #include "transport/shm/shm.h"
 
@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #define JOIN_BACKLOG 128
-#define JOINS_AT_ONCE 32 /* in one turn, let in or sent away: whoever calls faster does not keep the node */
-#define PAUSE_NS (100 * HD_NS_PER_MS) /* in which nobody is let in when there are no descriptors left */
+/* in one turn, let in or sent away: whoever calls faster does not keep the node */
+#define JOINS_AT_ONCE 32
+/* in which nobody is let in when there are no descriptors left */
+#define PAUSE_NS (100 * HD_NS_PER_MS)
 
 static void on_join_timer(struct hd_timer *timer)
 {
@@ -25,7 +27,10 @@ static void on_join_timer(struct hd_timer *timer)
 	hd_watch_events(port->base.node, &port->join_watch, EPOLLIN);
 }
 
-/* Who waits at the join socket cannot be let in now; without a pause the node could not sleep any more. */
+/*
+ * Who waits at the join socket cannot be let in now; without a pause the node
+ * could not sleep any more.
+ */
 static void join_pause(struct hd_shm_port *port)
 {
 	HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "cannot accept a connection of this host: %m%s", hd_advice(errno));
@@ -49,8 +54,10 @@ static void on_join_request(struct hd_watch *watch, uint32_t events)
 			close(fd);
 	}
 	if (port->pending_join_count < HD_SHM_PENDING_JOINS)
-		return;				    /* the socket is looked at again in the next turn */
-	hd_watch_events(port->base.node, watch, 0); /* the others wait in the queue until somebody leaves */
+		/* the socket is looked at again in the next turn */
+		return;
+	/* the others wait in the queue until somebody leaves */
+	hd_watch_events(port->base.node, watch, 0);
 }
 
 static int join_listen(struct hd_shm_port *port, int fd)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Doors where something does not go on: somebody is silent, dies, or comes late, or there are no descriptors. */
+/*
+ * Doors where something does not go on: somebody is silent, dies, or comes late, or
+ * there are no descriptors.
+ */
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -112,7 +115,10 @@ static void a_join_that_is_not_taken_ends_the_link_in_time(void **state)
 	hd_config_load();
 }
 
-/* A process that stands still once it has asked to join with this socket, or stands at this join socket; the test has the socket as well. */
+/*
+ * A process that stands still once it has asked to join with this socket, or stands at this join
+ * socket; the test has the socket as well.
+ */
 static pid_t process_with(int sock, const struct hd_shm_advert *asks)
 {
 	struct sockaddr_un sa;
@@ -239,8 +245,9 @@ static bool note_lost(void *arg, enum hd_log_level level, const char *room, cons
 }
 
 /*
- * With each number of descriptors that is too small no link comes about, nothing stays open, and later it
- * works. That descriptors were lost is said at the end that lacks them, whatever the other one says.
+ * With each number of descriptors that is too small no link comes about, nothing stays open,
+ * and later it works. That descriptors were lost is said at the end that lacks them,
+ * whatever the other one says.
  */
 static void a_lack_of_descriptors_is_survived(void **state)
 {

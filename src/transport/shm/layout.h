@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What two processes of one host share: the memory of a link and the records that set it up. Nothing else is
- * in this file; docs/shm-layout.md tells it in prose. Sizes are fixed by HD_SHM_VERSION, places are offsets,
- * and no pointer is ever followed that was read from here. Side 0 is the one that joined, side 1 the one that
- * was joined.
+ * What two processes of one host share: the memory of a link and the records that set it up.
+ * Nothing else is in this file; docs/shm-layout.md tells it in prose. Sizes are fixed by
+ * HD_SHM_VERSION, places are offsets, and no pointer is ever followed that was read from here. Side
+ * 0 is the one that joined, side 1 the one that was joined.
  *
  *	0x00000 +--------------------------------------------------+
  *	        | magic, version, size                             |
@@ -52,19 +52,20 @@
 #define HD_SHM_SEGS 16u		 /* segments of the buffer of one of them, at most */
 
 /*
- * One packet, or one piece of a packet: a cache line. `seq` is the slot's position in the stream plus one,
- * stored last with release. It differs from lap to lap, so that the reader needs no index, and nothing is ever
- * cleared.
+ * One packet, or one piece of a packet: a cache line. `seq` is the slot's position in the stream
+ * plus one, stored last with release. It differs from lap to lap, so that the reader needs no
+ * index, and nothing is ever cleared.
  *
  *	 0        4        8                                  40                       64
  *	+--------+--------+----------------------------------+------------------------+
  *	| seq    | len    | struct hd_pkt                    | payload of ≤ 24 bytes  |
  *	+--------+--------+----------------------------------+------------------------+
  *
- * A longer payload lies in the bulk ring, in pieces (hd_shm_piece) of which each has a slot of its own. The
- * slot of the first carries the header and the length of all, that of the others HD_SHM_MORE and the bytes
- * that are still to come, its own included. Where a piece lies is not said: pieces follow each other, each
- * begins on a cache line, and one that would cross the end of the ring begins at its start.
+ * A longer payload lies in the bulk ring, in pieces (hd_shm_piece) of which each has a slot of its
+ * own. The slot of the first carries the header and the length of all, that of the others
+ * HD_SHM_MORE and the bytes that are still to come, its own included. Where a piece lies is not
+ * said: pieces follow each other, each begins on a cache line, and one that would cross the end of
+ * the ring begins at its start.
  */
 struct hd_shm_slot {
 	_Alignas(64) _Atomic uint32_t seq;
@@ -89,19 +90,22 @@ enum hd_shm_direct { /* low byte of `direct`; the errno that refused it is in th
 /* What one side says about itself. */
 struct hd_shm_side {
 	/*
-	 * Written now and then while traffic flows: slots that it has read (low 32 bits) and bulk bytes (high
-	 * 32 bits), both of which wrap; and hd_link_ops.grant.
+	 * Written now and then while traffic flows: slots that it has read (low 32 bits) and bulk
+	 * bytes (high 32 bits), both of which wrap; and hd_link_ops.grant.
 	 */
 	_Alignas(64) _Atomic uint64_t read;
 	_Atomic uint32_t grant;
 	/* Written when something changes. */
 	_Alignas(64) _Atomic uint32_t direct; /* can this side reach the other's memory? */
-	_Atomic uint32_t starved; /* 1: it has found the ring full, and sleeps or may go to sleep over it */
-	_Atomic uint32_t closed;  /* 1: it has given up the link, and what it offered is no longer there */
+	/* 1: it has found the ring full, and sleeps or may go to sleep over it */
+	_Atomic uint32_t starved;
+	/* 1: it has given up the link, and what it offered is no longer there */
+	_Atomic uint32_t closed;
 	/*
-	 * One-sided operations. What this side copies at this moment from or to a region of the other
-	 * (hd_shm_direct_word; 0: nothing), the token of the last FENCE that it has taken in, and whether it has
-	 * stopped to look what the other side copies: then the other side must not.
+	 * One-sided operations. What this side copies at this moment from or to a region of the
+	 * other (hd_shm_direct_word; 0: nothing), the token of the last FENCE that it has taken in,
+	 * and whether it has stopped to look what the other side copies: then the other side must
+	 * not.
 	 */
 	_Alignas(64) _Atomic uint64_t direct_word;
 	_Atomic uint32_t passed;
@@ -109,42 +113,53 @@ struct hd_shm_side {
 };
 static_assert(sizeof(struct hd_shm_side) == 3 * HD_SHM_LINE, "a side is three cache lines");
 
-/* hd_shm_direct_word: the announcement that the region in this row of the table, in this state, is acted on. */
+/*
+ * hd_shm_direct_word: the announcement that the region in this row of the table, in
+ * this state, is acted on.
+ */
 static inline uint64_t hd_shm_direct_word(uint32_t row, uint32_t state)
 {
 	return (uint64_t)state << 32 | (row + 1);
 }
 
-/* hd_shm_direct_is_of: does it name this row? In whatever state: a row is not used for another region before nobody does. */
+/*
+ * hd_shm_direct_is_of: does it name this row? In whatever state: a row is not used for another
+ * region before nobody does.
+ */
 static inline bool hd_shm_direct_is_of(uint64_t word, uint32_t row)
 {
 	return (uint32_t)word == row + 1;
 }
 
 /*
- * A message that both ends copy at once. The side that fetches it opens `claim` and asks for help with a
- * packet HD_SHM_PKT_HELP. Then both take chunks (hd_shm_chunk) from `claim` by compare-and-exchange and copy
- * them, the one that fetches the first ones and the helper the last ones. All three words carry the generation of the copy in their high 32 bits, so that whoever is late finds
- * out.
+ * A message that both ends copy at once. The side that fetches it opens `claim` and asks for help
+ * with a packet HD_SHM_PKT_HELP. Then both take chunks (hd_shm_chunk) from `claim` by
+ * compare-and-exchange and copy them, the one that fetches the first ones and the helper the last
+ * ones. All three words carry the generation of the copy in their high 32 bits, so that whoever is
+ * late finds out.
  */
 struct hd_shm_copy {
-	_Alignas(64) _Atomic uint64_t claim;  /* chunks that have been taken; both sides */
-	_Alignas(64) _Atomic uint64_t helped; /* chunks that the helper has finished; the helper alone */
-	_Atomic uint64_t returned; /* the helper gives up: its unfinished chunk plus 1, or HD_SHM_NO_CHUNK */
+	_Alignas(64) _Atomic uint64_t claim; /* chunks that have been taken; both sides */
+	/* chunks that the helper has finished; the helper alone */
+	_Alignas(64) _Atomic uint64_t helped;
+	/* the helper gives up: its unfinished chunk plus 1, or HD_SHM_NO_CHUNK */
+	_Atomic uint64_t returned;
 };
 static_assert(sizeof(struct hd_shm_copy) == 2 * HD_SHM_LINE, "a copy is two cache lines");
 
 #define HD_SHM_NO_CHUNK 0xffffffffu
 
 /*
- * hd_shm_chunk: bytes of each chunk but the last of a message of len bytes that is fetched. Both ends compute
- * it. An even number of chunks of the same size, as few as their bound allows: each costs a system call that
- * pins pages, and the two ends are equally fast. A short message is not worth the request for help.
+ * hd_shm_chunk: bytes of each chunk but the last of a message of len bytes that is fetched. Both
+ * ends compute it. An even number of chunks of the same size, as few as their bound allows: each
+ * costs a system call that pins pages, and the two ends are equally fast. A short message is not
+ * worth the request for help.
  */
-#define HD_SHM_CHUNK_ONE (24u << 10)	   /* bytes up to which a message is one chunk */
-#define HD_SHM_SINGLE (64u << 10)	   /* and up to which one end copies it where many come */
-#define HD_SHM_CHUNK_MAX (256u << 10)	   /* of a chunk: what one turn of progress copies */
-#define HD_SHM_GET_MAX (UINT64_C(1) << 48) /* longer ones go in frames: numbers of chunks have 32 bits */
+#define HD_SHM_CHUNK_ONE (24u << 10)  /* bytes up to which a message is one chunk */
+#define HD_SHM_SINGLE (64u << 10)     /* and up to which one end copies it where many come */
+#define HD_SHM_CHUNK_MAX (256u << 10) /* of a chunk: what one turn of progress copies */
+/* longer ones go in frames: numbers of chunks have 32 bits */
+#define HD_SHM_GET_MAX (UINT64_C(1) << 48)
 static inline uint32_t hd_shm_chunk(uint64_t len)
 {
 	uint64_t count = 2 * ((len + 2 * HD_SHM_CHUNK_MAX - 1) / (2 * HD_SHM_CHUNK_MAX));
@@ -160,9 +175,9 @@ static inline uint64_t hd_shm_chunks(uint64_t len)
 }
 
 /*
- * Memory is fetched from a process that may withdraw the offer at any time and use the memory for something
- * else. It then clears the offer's word first: whoever finds the offer's number there after copying has copied
- * what was offered.
+ * Memory is fetched from a process that may withdraw the offer at any time and use the memory for
+ * something else. It then clears the offer's word first: whoever finds the offer's number there
+ * after copying has copied what was offered.
  */
 #define HD_SHM_OFFERS 4096u
 static inline uint32_t hd_shm_offer_index(uint32_t number)
@@ -175,9 +190,9 @@ struct hd_shm_seg {
 };
 
 /*
- * Packets of the transport's own. HELP: op the offer's number, dst the copy's index, src its generation, tag
- * the bytes to be fetched; payload: struct hd_shm_seg[], the buffer that they go to. FENCE: op a token, to be
- * stored in `passed`: everything before it has been taken in.
+ * Packets of the transport's own. HELP: op the offer's number, dst the copy's index, src its
+ * generation, tag the bytes to be fetched; payload: struct hd_shm_seg[], the buffer that they go
+ * to. FENCE: op a token, to be stored in `passed`: everything before it has been taken in.
  */
 enum hd_shm_pkt_kind {
 	HD_SHM_PKT_HELP = HD_PKT_TRANSPORT,
@@ -204,9 +219,10 @@ static_assert(offsetof(struct hd_shm_mem, bulk) == 0x3b000, "layout");
 static_assert(sizeof(struct hd_shm_mem) == 0xbb000, "layout");
 
 /*
- * hd_shm_piece: length of the piece that begins `at` bytes into a payload of `total` bytes. The sender
- * publishes piece by piece, so that the reader copies one while the next is being written. Both ends compute
- * it. Smaller pieces are slower: the reader's prefetcher runs into the lines that the sender is writing.
+ * hd_shm_piece: length of the piece that begins `at` bytes into a payload of `total` bytes. The
+ * sender publishes piece by piece, so that the reader copies one while the next is being written.
+ * Both ends compute it. Smaller pieces are slower: the reader's prefetcher runs into the lines that
+ * the sender is writing.
  */
 #define HD_SHM_PIECE 8192u
 static inline uint32_t hd_shm_piece(uint32_t total, uint32_t at)
@@ -231,8 +247,8 @@ static inline uint32_t hd_shm_place(uint32_t pos, uint32_t n)
 /* ---- setting up ---- */
 
 /*
- * What a node tells to those that may join it: it listens on the abstract UNIX address "heddle.<join_name in
- * hexadecimal>".
+ * What a node tells to those that may join it: it listens on the abstract UNIX address
+ * "heddle.<join_name in hexadecimal>".
  */
 struct hd_shm_advert {
 	uint32_t magic;
@@ -243,8 +259,8 @@ struct hd_shm_advert {
 static_assert(sizeof(struct hd_shm_advert) == 40, "an advert is 40 bytes");
 
 /*
- * Descriptors: JOIN carries node page, eventfd and link memory, WELCOME node page and eventfd; either a pidfd
- * of the sender after those, if there is one.
+ * Descriptors: JOIN carries node page, eventfd and link memory, WELCOME node page and eventfd;
+ * either a pidfd of the sender after those, if there is one.
  */
 enum hd_shm_hello_step {
 	HD_SHM_JOIN = 1, /* side 0 to side 1 */
@@ -253,7 +269,10 @@ enum hd_shm_hello_step {
 };
 
 enum hd_shm_hello_flag {
-	/* membarrier(2) works here: our sleepers make the order, and we are registered for those of others */
+	/*
+	 * membarrier(2) works here: our sleepers make the order, and we are
+	 * registered for those of others
+	 */
 	HD_SHM_F_BARRIER = 1 << 0,
 	HD_SHM_F_PIDFD = 1 << 1, /* the last descriptor is a pidfd */
 };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Records that are not what they should be: from who asks at our join socket, and from a join socket at which we ask. */
+/*
+ * Records that are not what they should be: from who asks at our join socket, and from a
+ * join socket at which we ask.
+ */
 #include "base/config.h"
 #include "skip.h"
 #include "transport/shm_duo.h"

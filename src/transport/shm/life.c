@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The life of a link: it is made, lives, ends by the other side's doing or by ours, and is freed. */
+/*
+ * The life of a link: it is made, lives, ends by the other side's doing or by ours, and is freed.
+ */
 #include "transport/shm/copy.h"
 
 #include "base/aligned.h"
@@ -100,8 +102,8 @@ void hd_shm_watch_end(struct hd_shm_link *l, struct hd_watch *watch)
 }
 
 /*
- * shutdown() reaches the other side even where a forked child of ours keeps the descriptor. The pidfd still
- * has its use.
+ * shutdown() reaches the other side even where a forked child of ours keeps the descriptor. The
+ * pidfd still has its use.
  */
 void hd_shm_hang_up(struct hd_shm_link *l)
 {
@@ -128,7 +130,8 @@ void hd_shm_link_end(struct hd_shm_link *l, int err, const char *why)
 	l->attention = true;
 	hd_shm_hang_up(l);
 	hd_shm_heat(l);
-	hd_node_stir(l->base.node); /* no descriptor tells whoever sleeps of what is left to deliver */
+	/* no descriptor tells whoever sleeps of what is left to deliver */
+	hd_node_stir(l->base.node);
 }
 
 void hd_shm_link_fail(struct hd_shm_link *l, int err, const char *why)

@@ -7,7 +7,8 @@
 #include "base/minus.h"
 #include "base/proc.h"
 
-#define PIECE_SPINS 200 /* looks for the next piece of a packet that is being written at this moment */
+/* looks for the next piece of a packet that is being written at this moment */
+#define PIECE_SPINS 200
 
 /* ---- credit ---- */
 
@@ -27,8 +28,8 @@ static uint32_t shm_link_granted(struct hd_link *link)
 
 	if (!l->other)
 		return 0;
-	hd_shm_tx_time(
-		&l->tx); /* the grant lies in the same line, and is looked at before it more often than not */
+	/* the grant lies in the same line, and is looked at before it more often than not */
+	hd_shm_tx_time(&l->tx);
 	l->grant_seen = atomic_load_explicit(&l->other->grant, memory_order_acquire);
 	return l->grant_seen;
 }
@@ -60,7 +61,9 @@ static int garbage(struct hd_shm_link *l, const char *why)
 	return -EPROTO;
 }
 
-/* Publish how far we have read, when it is worth it; a producer that has run out of room may sleep. */
+/*
+ * Publish how far we have read, when it is worth it; a producer that has run out of room may sleep.
+ */
 static void link_tell(struct hd_shm_link *l)
 {
 	if (!hd_shm_rx_tell(&l->rx))
@@ -119,8 +122,8 @@ static __attribute__((noinline)) int take_piece(struct hd_shm_link *l, const str
 }
 
 /*
- * Take one slot. What is in it is copied before it is looked at: the signal fence keeps the compiler from
- * reading the shared copy a second time after the check.
+ * Take one slot. What is in it is copied before it is looked at: the signal fence keeps the
+ * compiler from reading the shared copy a second time after the check.
  */
 static inline int link_take(struct hd_shm_link *l, const struct hd_shm_slot *slot)
 {
@@ -163,7 +166,8 @@ static int copy_poll(struct hd_shm_link *l)
 static __attribute__((noinline, cold)) int attend(struct hd_shm_link *l, int delivered)
 {
 	if (l->state == HD_SHM_ENDING) {
-		bool looked = l->portion > 0; /* else a row was to come first, which does not come any more */
+		/* else a row was to come first, which does not come any more */
+		bool looked = l->portion > 0;
 
 		l->portion = HD_SHM_PORTION;
 		l->ending.drain = (uint32_t)hd_minus(l->ending.drain, (uint32_t)delivered);
@@ -255,7 +259,9 @@ static void shm_link_close(struct hd_link *link)
 	hd_shm_link_missed(l);
 }
 
-/* By the credentials of the UNIX socket (greet.c), and a word of its memory where that can be read. */
+/*
+ * By the credentials of the UNIX socket (greet.c), and a word of its memory where that can be read.
+ */
 static int link_holder(struct hd_link *link, struct hd_holder *out)
 {
 	*out = (struct hd_holder){ .pid = hd_shm_link_of(link)->peer.pid };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The memory that is shared: made, checked and mapped. A memfd is trusted with our life, because a file that
- * shrinks under a mapping kills whoever touches it: the kernel must promise, by seals, that it does not.
+ * The memory that is shared: made, checked and mapped. A memfd is trusted with our life, because
+ * a file that shrinks under a mapping kills whoever touches it: the kernel must promise, by
+ * seals, that it does not.
  *
- * When both ends of a link live in one process, they use one mapping, so that the thread sanitizer sees what
- * they do to each other. The list of mappings below is the only thing that nodes of a process share; it is
- * touched when a link is made or freed.
+ * When both ends of a link live in one process, they use one mapping, so that the thread sanitizer
+ * sees what they do to each other. The list of mappings below is the only thing that nodes of a
+ * process share; it is touched when a link is made or freed.
  */
 #include "transport/shm/shm.h"
 
@@ -37,7 +38,8 @@ struct mapping {
 };
 
 HD_LOCK_DEFINE(mappings_lock);
-static LIST_HEAD(, mapping) mappings = LIST_HEAD_INITIALIZER(mappings); /* protected by mappings_lock */
+/* protected by mappings_lock */
+static LIST_HEAD(, mapping) mappings = LIST_HEAD_INITIALIZER(mappings);
 
 static int map_shared(int fd, size_t size, int prot, void **out)
 {

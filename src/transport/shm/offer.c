@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The sender's half of the cooperative copy (see copy.c): what it offers, and how it helps to fetch it. */
+/*
+ * The sender's half of the cooperative copy (see copy.c): what it offers, and
+ * how it helps to fetch it.
+ */
 #include "transport/shm/copy.h"
 
 #include <stdlib.h>
@@ -58,7 +61,8 @@ void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o)
 }
 
 /*
- * The segments of the other side's buffer, which must hold len bytes. Their addresses are its own business.
+ * The segments of the other side's buffer, which must hold len bytes. Their
+ * addresses are its own business.
  */
 static int help_segments(struct hd_shm_help *h, const void *payload, size_t len)
 {
@@ -88,7 +92,8 @@ int hd_shm_help_asked(struct hd_shm_link *l, const struct hd_pkt *pkt, const voi
 		return -EPROTO;
 	if (!l->copying.help)
 		l->copying.help = calloc(HD_SHM_COPIES, sizeof(*l->copying.help));
-	if (!o || !l->copying.help || !hd_shm_we_can(l)) { /* the offer may have been withdrawn since */
+	if (!o || !l->copying.help || !hd_shm_we_can(l)) {
+		/* the offer may have been withdrawn since */
 		offer_give_up(l, pkt->dst, pkt->src, HD_SHM_NO_CHUNK);
 		return 0;
 	}
@@ -107,7 +112,9 @@ int hd_shm_help_asked(struct hd_shm_link *l, const struct hd_pkt *pkt, const voi
 	return 0;
 }
 
-/* Copy our next chunk of this message. False: there is none left, and it is no longer in the list. */
+/*
+ * Copy our next chunk of this message. False: there is none left, and it is no longer in the list.
+ */
 static bool help_step(struct hd_shm_link *l, struct hd_shm_help *h)
 {
 	uint32_t index = (uint32_t)(h - l->copying.help), k;
@@ -129,7 +136,10 @@ static bool help_step(struct hd_shm_link *l, struct hd_shm_help *h)
 	return true;
 }
 
-/* Copy one chunk: of our half of the oldest message, or where all of these are done, of what the receiver has left of the oldest. */
+/*
+ * Copy one chunk: of our half of the oldest message, or where all of these are done, of what the
+ * receiver has left of the oldest.
+ */
 int hd_shm_help_poll(struct hd_shm_link *l)
 {
 	struct hd_shm_help *h, *next;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Writes of a word, and reads within a page: through /proc/PID/mem, which process_vm_writev(2) and process_vm_readv(2) are a sixth to a
- * third slower than, and half as fast where two processes write to each other at the same time: these find the process, lock what says who
- * may, and ask, anew in every call; this was asked when the file was opened. The kernel takes what is copied so through a page of its own,
- * so it pays for short ones only, and the order within it is nobody's promise, so writes are those that are one word.
+ * Writes of a word, and reads within a page: through /proc/PID/mem, which process_vm_writev(2) and
+ * process_vm_readv(2) are a sixth to a third slower than, and half as fast where two processes
+ * write to each other at the same time: these find the process, lock what says who may, and ask,
+ * anew in every call; this was asked when the file was opened. The kernel takes what is copied so
+ * through a page of its own, so it pays for short ones only, and the order within it is nobody's
+ * promise, so writes are those that are one word.
  *
- * Most kernels let such a write through page protection, as a debugger's (FOLL_FORCE). There it is not for writes: a page that its owner has made
- * read-only is to stay as it is.
+ * Most kernels let such a write through page protection, as a debugger's (FOLL_FORCE). There it is
+ * not for writes: a page that its owner has made read-only is to stay as it is.
  *
- * Nothing is judged here: whatever does not go well is tried again with the other call, which tells what is wrong.
+ * Nothing is judged here: whatever does not go well is tried again with the other call,
+ * which tells what is wrong.
  */
 #include "transport/shm/copy.h"
 
@@ -19,7 +22,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Is it the memory of the process that has made this page? It may have ended, and its number be another's. */
+/*
+ * Is it the memory of the process that has made this page? It may have ended, and
+ * its number be another's.
+ */
 static bool is_theirs(const struct hd_shm_link *l, int fd)
 {
 	uint64_t got = 0;
@@ -80,7 +86,10 @@ bool hd_shm_poke_forces(void)
 	return is == 2;
 }
 
-/* The bare calls: pwrite(3) is a point of cancellation, which this must not be, and which costs a program with threads a twentieth of it. */
+/*
+ * The bare calls: pwrite(3) is a point of cancellation, which this must not be, and which costs a
+ * program with threads a twentieth of it.
+ */
 bool hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out)
 {
 	if (hd_unlikely(l->peer.poke_fd < 0) && !hd_shm_poke_is_open(l))

@@ -77,7 +77,8 @@ int hd_shm_record_recv(int sock, struct hd_shm_record *r)
 	if (n == 0)
 		return -ECONNRESET;
 	if (msg.msg_flags & MSG_CTRUNC)
-		return -EMFILE; /* more than there is room for, be it here or in our table of descriptors */
+		/* more than there is room for, be it here or in our table of descriptors */
+		return -EMFILE;
 	return n == sizeof(r->hello) && !(msg.msg_flags & MSG_TRUNC) ? 0 : -EPROTO;
 }
 

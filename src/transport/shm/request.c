@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Requests at a join socket: an abstract UNIX address, random, at which a node listens once it has advertised that (join.c). Such an address
- * leaves nothing behind when its owner dies.
+ * Requests at a join socket: an abstract UNIX address, random, at which a node listens once it has
+ * advertised that (join.c). Such an address leaves nothing behind when its owner dies.
  */
 #include "transport/shm/shm.h"
 
@@ -60,7 +60,9 @@ int hd_shm_pidfd(pid_t pid)
 	return fd >= 0 ? fd : pid > 0 ? -errno : -EINVAL; /* 0: it is in no namespace of ours */
 }
 
-/* The kernel keeps with a join socket who has begun to listen there, whoever has the socket by now. */
+/*
+ * The kernel keeps with a join socket who has begun to listen there, whoever has the socket by now.
+ */
 int hd_shm_join_process(const struct hd_shm_advert *advert)
 {
 	int sock = hd_shm_join_request(advert), err;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * One direction of a link: a ring with a single producer and a single consumer, in two processes. See layout.h
- * for what lies where.
+ * One direction of a link: a ring with a single producer and a single consumer, in two processes.
+ * See layout.h for what lies where.
  *
  *	producer                                   consumer
  *	--------                                   --------
@@ -11,15 +11,16 @@
  *	                                           …
  *	room: load `read`, acquire      <-------   `read`: store, release; each eighth of the ring
  *
- * The release of seq orders everything in the slot and its bulk bytes before it, and the acquire pairs with
- * it. The release of `read` orders the consumer's reads before the producer's next writes to the same place.
- * Nothing else is ordered, and nothing is a read-modify-write: in the steady state each packet costs one cache
- * line, moved once.
+ * The release of seq orders everything in the slot and its bulk bytes before it, and the acquire
+ * pairs with it. The release of `read` orders the consumer's reads before the producer's next
+ * writes to the same place. Nothing else is ordered, and nothing is a read-modify-write: in the
+ * steady state each packet costs one cache line, moved once.
  *
- * The producer keeps its own idea of how far the consumer has read and looks again only when that says "full";
- * the consumer publishes it only when an eighth of the ring has been read since, so at least seven eighths are
- * always known to be free when the ring is empty. Both are checked against what is possible, because the other
- * side is not trusted: an index never leaves the ring whatever is written there.
+ * The producer keeps its own idea of how far the consumer has read and looks again only when that
+ * says "full"; the consumer publishes it only when an eighth of the ring has been read since, so at
+ * least seven eighths are always known to be free when the ring is empty. Both are checked against
+ * what is possible, because the other side is not trusted: an index never leaves the ring whatever
+ * is written there.
  */
 #ifndef HD_SHM_RING_H
 #define HD_SHM_RING_H
@@ -45,8 +46,10 @@ struct hd_shm_tx {
 	uint32_t limit;			  /* slots that may be written, as far as we know */
 	uint32_t bulk_head;		  /* bulk bytes written, gaps included */
 	uint32_t bulk_read;		  /* bulk bytes read, as far as we know */
-	uint32_t row; /* slots beyond this one are a row of packets that nothing has come back for */
-	uint32_t far; /* 0 to HD_SHM_FAR_MAX: how sure we are that the reader shares no cache with us */
+	/* slots beyond this one are a row of packets that nothing has come back for */
+	uint32_t row;
+	/* 0 to HD_SHM_FAR_MAX: how sure we are that the reader shares no cache with us */
+	uint32_t far;
 };
 
 /* The consumer's end, private to its process. */
@@ -63,10 +66,11 @@ struct hd_shm_rx {
 };
 
 /*
- * hd_shm_tx_time: look at the reader's words, and how long their line takes to come. Processors of one host may share a
- * cache or not, and a hypervisor moves them from one moment to the next: a line takes 50 ns or 150 here. From afar the
- * lines of a payload come faster if they lie in memory and not in our cache (hd_copy_past). A line that we have already
- * takes next to nothing, and tells nothing. Once in a while: it waits for all loads before it and for its own.
+ * hd_shm_tx_time: look at the reader's words, and how long their line takes to come. Processors of
+ * one host may share a cache or not, and a hypervisor moves them from one moment to the next: a
+ * line takes 50 ns or 150 here. From afar the lines of a payload come faster if they lie in memory
+ * and not in our cache (hd_copy_past). A line that we have already takes next to nothing, and tells
+ * nothing. Once in a while: it waits for all loads before it and for its own.
  */
 #define HD_SHM_FAR_MAX 3u
 #define HD_SHM_FAR_NS \
@@ -85,7 +89,10 @@ static inline uint64_t hd_shm_tx_time(struct hd_shm_tx *tx)
 	return read;
 }
 
-/* Slots beyond tx->row in which nothing has come back: this is a stream, and not one end that asks and the other that answers. */
+/*
+ * Slots beyond tx->row in which nothing has come back: this is a stream, and not one end that asks
+ * and the other that answers.
+ */
 #define HD_SHM_ROW 2
 static inline bool hd_shm_tx_in_row(const struct hd_shm_tx *tx)
 {
@@ -93,9 +100,10 @@ static inline bool hd_shm_tx_in_row(const struct hd_shm_tx *tx)
 }
 
 /*
- * hd_shm_tx_past: is a payload of len bytes to be written past our cache? For a reader far away any that hd_copy_past is
- * of use for. For one that shares a cache with us those that fill a piece, and half of that in a stream: having back the
- * lines that the reader has copies of costs more than their way through memory.
+ * hd_shm_tx_past: is a payload of len bytes to be written past our cache? For a reader far away any
+ * that hd_copy_past is of use for. For one that shares a cache with us those that fill a piece, and
+ * half of that in a stream: having back the lines that the reader has copies of costs more than
+ * their way through memory.
  */
 static inline bool hd_shm_tx_past(const struct hd_shm_tx *tx, uint32_t len)
 {
@@ -118,7 +126,8 @@ static inline bool hd_shm_tx_look(struct hd_shm_tx *tx)
 }
 
 /*
- * hd_shm_tx_seen: the consumer's position as hd_shm_tx_look found it last, in the form of hd_shm_side.read.
+ * hd_shm_tx_seen: the consumer's position as hd_shm_tx_look found it last, in the
+ * form of hd_shm_side.read.
  */
 static inline uint64_t hd_shm_tx_seen(const struct hd_shm_tx *tx)
 {
@@ -138,9 +147,9 @@ static inline struct hd_shm_slot *hd_shm_tx_slot(const struct hd_shm_tx *tx)
 }
 
 /*
- * hd_shm_tx_room: 0 when a payload of len bytes that does not fit in a slot has room in all its pieces;
- * -EAGAIN when it has not, -EPROTO when the consumer claims the impossible. The gap at the ring's end is
- * reckoned with at its largest.
+ * hd_shm_tx_room: 0 when a payload of len bytes that does not fit in a slot has room in all its
+ * pieces; -EAGAIN when it has not, -EPROTO when the consumer claims the impossible. The gap at the
+ * ring's end is reckoned with at its largest.
  */
 static inline int hd_shm_tx_room(struct hd_shm_tx *tx, uint32_t len)
 {
@@ -193,8 +202,8 @@ static inline void hd_shm_prefetch_write(const void *line)
 {
 #if defined(__x86_64__)
 	/*
-	 * __builtin_prefetch means the read prefetch on plain x86-64. Where the processor lacks this one, it
-	 * does nothing.
+	 * __builtin_prefetch means the read prefetch on plain x86-64. Where the processor lacks
+	 * this one, it does nothing.
 	 */
 	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
 #else
@@ -203,11 +212,12 @@ static inline void hd_shm_prefetch_write(const void *line)
 }
 
 /*
- * hd_shm_tx_warm: get hold of the bulk lines that the next payload will be written to, which the consumer's
- * cache has had since the last lap. The next payload is likely to be as long as this one. It costs 4 KiB
- * messages a quarter of their latency to take the lines one by one while writing; now nobody waits for us.
- * (Of the slots only those of a row are, by hd_shm_tx_ahead: the consumer looks at the next one all the time
- * and would only take it away again. And what is written past our cache needs none of them.)
+ * hd_shm_tx_warm: get hold of the bulk lines that the next payload will be written to, which the
+ * consumer's cache has had since the last lap. The next payload is likely to be as long as this
+ * one. It costs 4 KiB messages a quarter of their latency to take the lines one by one while
+ * writing; now nobody waits for us. (Of the slots only those of a row are, by hd_shm_tx_ahead: the
+ * consumer looks at the next one all the time and would only take it away again. And what is
+ * written past our cache needs none of them.)
  */
 static inline void hd_shm_tx_warm(const struct hd_shm_tx *tx, uint32_t len)
 {
@@ -220,8 +230,9 @@ static inline void hd_shm_tx_warm(const struct hd_shm_tx *tx, uint32_t len)
 }
 
 /*
- * hd_shm_tx_ahead: in a row of packets, get hold of the slot after the next one, so that the lines come while others are written. Who asks
- * and is answered writes one line at a time, and this one more would only be in its way: hd_shm_tx_answered says so.
+ * hd_shm_tx_ahead: in a row of packets, get hold of the slot after the next one, so that the lines
+ * come while others are written. Who asks and is answered writes one line at a time, and this one
+ * more would only be in its way: hd_shm_tx_answered says so.
  */
 static inline void hd_shm_tx_ahead(const struct hd_shm_tx *tx)
 {
@@ -235,8 +246,9 @@ static inline void hd_shm_tx_answered(struct hd_shm_tx *tx)
 }
 
 /*
- * hd_shm_tx_pieces: write a payload of len bytes piece by piece, for which there is room. 0, or -EFAULT: not all of it could be read, and the
- * reader has got nothing, or so much that it has to be told that this is nothing.
+ * hd_shm_tx_pieces: write a payload of len bytes piece by piece, for which there is room. 0, or
+ * -EFAULT: not all of it could be read, and the reader has got nothing, or so much that it has to
+ * be told that this is nothing.
  */
 static inline int hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *pkt, struct hd_shm_from *from,
 				   uint32_t len)
@@ -264,8 +276,8 @@ static inline int hd_shm_tx_pieces(struct hd_shm_tx *tx, const struct hd_pkt *pk
 }
 
 /*
- * hd_shm_rx_near: there is more than one: the producer is ahead, and what he has written comes while what is here is taken. Not the next one, which is on
- * its way: those behind it.
+ * hd_shm_rx_near: there is more than one: the producer is ahead, and what he has written comes
+ * while what is here is taken. Not the next one, which is on its way: those behind it.
  */
 #define HD_SHM_NEAR 6
 static inline void hd_shm_rx_near(const struct hd_shm_rx *rx)
@@ -273,7 +285,10 @@ static inline void hd_shm_rx_near(const struct hd_shm_rx *rx)
 	__builtin_prefetch(&rx->slot[(rx->tail + HD_SHM_NEAR) & (HD_SHM_SLOTS - 1)]);
 }
 
-/* hd_shm_rx_slot: the next slot, or NULL while the producer has not published it. hd_shm_rx_ahead: the n-th after it. */
+/*
+ * hd_shm_rx_slot: the next slot, or NULL while the producer has not published it.
+ * hd_shm_rx_ahead: the n-th after it.
+ */
 static inline struct hd_shm_slot *hd_shm_rx_ahead(const struct hd_shm_rx *rx, uint32_t n)
 {
 	struct hd_shm_slot *slot = &rx->slot[(rx->tail + n) & (HD_SHM_SLOTS - 1)];
@@ -286,9 +301,9 @@ static inline struct hd_shm_slot *hd_shm_rx_slot(const struct hd_shm_rx *rx)
 }
 
 /*
- * hd_shm_rx_piece: take the slot, whose length word is `len`, as the next piece of a payload in the bulk ring.
- * *first says whether a packet begins; rx->total and rx->left describe the packet, *n the piece. HD_SHM_VOID in
- * the word is the caller's business. NULL: this cannot have been sent.
+ * hd_shm_rx_piece: take the slot, whose length word is `len`, as the next piece of a payload in the
+ * bulk ring. *first says whether a packet begins; rx->total and rx->left describe the packet, *n
+ * the piece. HD_SHM_VOID in the word is the caller's business. NULL: this cannot have been sent.
  */
 static inline const uint8_t *hd_shm_rx_piece(struct hd_shm_rx *rx, uint32_t len, uint32_t max, bool *first,
 					     uint32_t *n)

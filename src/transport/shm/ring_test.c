@@ -81,7 +81,10 @@ static int put_long(struct both *b, uint32_t number, uint32_t len)
 	return 0;
 }
 
-/* Take one slot and check it against what put_long has written. Returns whether a packet is complete. */
+/*
+ * Take one slot and check it against what put_long has written. Returns
+ * whether a packet is complete.
+ */
 static bool take_piece(struct both *b, uint32_t number)
 {
 	struct hd_shm_slot *slot = hd_shm_rx_slot(&b->rx);
@@ -200,7 +203,9 @@ static void what_has_room_is_always_readable(void **state)
 	both_close(&b);
 }
 
-/* The longest packet must fit whenever the ring is empty, whatever the consumer has not told yet. */
+/*
+ * The longest packet must fit whenever the ring is empty, whatever the consumer has not told yet.
+ */
 static void the_longest_packet_fits_in_an_empty_ring(void **state)
 {
 	struct both b;
@@ -332,7 +337,10 @@ static void where_the_reader_is_decides_what_goes_past_the_cache(void **state)
 	both_close(&b);
 }
 
-/* Our own cache has the line all the time. Who is called away by the kernel now and then is not far for that. */
+/*
+ * Our own cache has the line all the time. Who is called away by the kernel now and
+ * then is not far for that.
+ */
 static void a_line_at_hand_says_nothing(void **state)
 {
 	uint32_t told = 0;

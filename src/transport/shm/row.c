@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A row of messages, which we fetch without the sender's help: as many of them as fit in one call. */
+/*
+ * A row of messages, which we fetch without the sender's help: as many of them as fit in one call.
+ */
 #include "transport/shm/get.h"
 
 #define ROW_SEGS 32 /* segments at either side of one call, at least those of any message */
@@ -15,9 +17,9 @@ struct row_call {
 };
 
 /*
- * Is it better copied by us alone, together with others? So are those behind which the next request waits already, up to a length that
- * one call copies as fast as two ends do it that have to meet: what they gain in time for one message, they lose in many. And so is
- * the last one of such a row.
+ * Is it better copied by us alone, together with others? So are those behind which the next request
+ * waits already, up to a length that one call copies as fast as two ends do it that have to meet:
+ * what they gain in time for one message, they lose in many. And so is the last one of such a row.
  */
 bool hd_shm_row_takes(const struct hd_shm_link *l, const struct hd_get *p, const struct hd_shm_slot *next)
 {
@@ -37,7 +39,10 @@ void hd_shm_row_join(struct hd_shm_link *l, struct hd_get *p)
 	hd_node_stir(l->base.node);
 }
 
-/* As many of the first ones as a call takes, and the bytes of each turn of progress allow; at least one. */
+/*
+ * As many of the first ones as a call takes, and the bytes of each turn of
+ * progress allow; at least one.
+ */
 static void row_take(struct hd_shm_link *l, struct row_call *c)
 {
 	uint64_t bytes = 0;
@@ -52,7 +57,8 @@ static void row_take(struct hd_shm_link *l, struct row_call *c)
 		if (bytes > HD_SHM_CHUNK_MAX || c->heres + p->count > ROW_SEGS ||
 		    c->theres + f->segs > ROW_SEGS)
 			break;
-		__builtin_prefetch(hd_shm_offer_word(l, false, f->number)); /* it is looked at afterwards */
+		/* it is looked at afterwards */
+		__builtin_prefetch(hd_shm_offer_word(l, false, f->number));
 		hd_shm_fetch_far(f, far);
 		c->heres += hd_shm_slice(p->iov, 0, p->len, c->here + c->heres);
 		c->theres += hd_shm_slice(far, 0, p->len, c->there + c->theres);
@@ -60,7 +66,10 @@ static void row_take(struct hd_shm_link *l, struct row_call *c)
 	}
 }
 
-/* Those which the call has copied whole, the first ones, are done; the others are tried one by one, which tells what is wrong. */
+/*
+ * Those which the call has copied whole, the first ones, are done; the others are tried one by one,
+ * which tells what is wrong.
+ */
 static void row_mark(struct hd_shm_link *l, uint64_t copied)
 {
 	struct hd_get *p;

@@ -14,7 +14,10 @@ enum {
 	ROW = 7
 };
 
-/* Node 1 has so many messages to fetch, of so many segments at its end, and sees that the next request waits already. */
+/*
+ * Node 1 has so many messages to fetch, of so many segments at its end, and sees that the
+ * next request waits already.
+ */
 static void row_make(struct message m[ROW], struct duo *d, size_t len, int segs)
 {
 	d->end[0]->plan = (struct rig_plan){ .packets = 1, .how = RIG_RTS, .message_most = 100 };
@@ -64,7 +67,10 @@ static void requests_in_a_row_are_fetched_together(void **state)
 	duo_close(&d);
 }
 
-/* What is wrong with one of them is its own affair: its memory is not there, it is withdrawn, it is given up. */
+/*
+ * What is wrong with one of them is its own affair: its memory is not there, it is
+ * withdrawn, it is given up.
+ */
 static void others_of_a_row_arrive(void **state)
 {
 	enum {
@@ -120,7 +126,9 @@ static void a_row_goes_with_its_link(void **state)
 	duo_close(&d);
 }
 
-/* But what had been sent behind it is delivered before, although it was kept waiting for the row. */
+/*
+ * But what had been sent behind it is delivered before, although it was kept waiting for the row.
+ */
 static void what_waits_behind_a_row_is_delivered_at_the_end(void **state)
 {
 	struct message m[ROW];

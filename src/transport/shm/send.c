@@ -8,8 +8,8 @@ static int starve(struct hd_shm_link *l)
 {
 	if (!l->starved) {
 		atomic_store_explicit(&l->own->starved, 1, memory_order_relaxed);
-		hd_node_stir(
-			l->base.node); /* room may have been made since: who sleeps looks, behind a barrier */
+		/* room may have been made since: who sleeps looks, behind a barrier */
+		hd_node_stir(l->base.node);
 	}
 	l->starved = true;
 	return -EAGAIN;
@@ -22,8 +22,8 @@ static void unstarve(struct hd_shm_link *l)
 }
 
 /*
- * Has the other side read something since the ring was found full? Told once; who finds it full again asks
- * again.
+ * Has the other side read something since the ring was found full? Told once; who finds
+ * it full again asks again.
  */
 bool hd_shm_room_made(struct hd_shm_link *l)
 {
@@ -168,7 +168,10 @@ int hd_shm_link_send(struct hd_shm_link *l, const struct hd_pkt *pkt, const void
 	return send_any(&l->base, pkt, buf, len, l->fenced);
 }
 
-/* The consumer has another packet to look at first, so the slot behind that stays here until it is written. */
+/*
+ * The consumer has another packet to look at first, so the slot behind that stays
+ * here until it is written.
+ */
 void hd_shm_warm(struct hd_link *link)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);

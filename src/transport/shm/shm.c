@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The transport between processes of one host: its table, and its port, whose links it polls (hot.c says which). */
+/*
+ * The transport between processes of one host: its table, and its port, whose links it
+ * polls (hot.c says which).
+ */
 #include "transport/shm/shm.h"
 
 #include <stdlib.h>
@@ -127,7 +130,10 @@ static bool is_of(const struct hd_shm_link *l, const struct hd_node_id *id)
 	return !memcmp(&l->setup.join_id, id, sizeof(*id));
 }
 
-/* A link that has become somebody's is passed by once, so all looks together cost as much as there are links, and those that wait. */
+/*
+ * A link that has become somebody's is passed by once, so all looks together cost as much as there
+ * are links, and those that wait.
+ */
 static bool port_joining(struct hd_port *base, const struct hd_node_id *id)
 {
 	struct hd_shm_port *port = (struct hd_shm_port *)base;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The shared-memory transport's own structures; only src/transport/shm includes this. Everything is protected
- * by the lock of the node that it belongs to, as engine/transport.h says, unless its member says otherwise.
+ * The shared-memory transport's own structures; only src/transport/shm includes this. Everything
+ * is protected by the lock of the node that it belongs to, as engine/transport.h says, unless
+ * its member says otherwise.
  *
  * Its files, lowest first: each calls those above it in this list alone (ci/rooms).
  *
@@ -88,7 +89,8 @@ struct hd_shm_copying {
 	struct hd_shm_helps helps; /* what we help with, oldest first */
 	struct hd_shm_help *help;  /* [HD_SHM_COPIES], made on first use */
 	uint32_t used;		   /* bit i: copy i of ours is in use */
-	uint64_t kept_since;	   /* hd_now_ns(): that long a helper has kept us waiting; 0: none does */
+	/* hd_now_ns(): that long a helper has kept us waiting; 0: none does */
+	uint64_t kept_since;
 	uint32_t gen[HD_SHM_COPIES];
 	struct hd_idmap offers; /* struct hd_offer by the number that the other side names it by */
 };
@@ -185,8 +187,8 @@ struct hd_shm_process {
 };
 
 /*
- * The memory of a link that we closed while the other side was copying from or to a region of ours, kept until it
- * has finished.
+ * The memory of a link that we closed while the other side was copying from or to a region of ours,
+ * kept until it has finished.
  */
 struct hd_shm_late {
 	struct hd_shm_mem *mem;
@@ -198,7 +200,10 @@ struct hd_shm_late {
 struct hd_shm_port {
 	struct hd_port base; /* first */
 
-	/* upcall: what links of ours can do, [1] those that are `fenced`: link.c's, for greet.c and life.c below it */
+	/*
+	 * upcall: what links of ours can do, [1] those that are `fenced`: link.c's, for
+	 * greet.c and life.c below it
+	 */
 	const struct hd_link_ops *link_ops;
 
 	/* every turn of progress */
@@ -212,7 +217,8 @@ struct hd_shm_port {
 	uint32_t live;	/* those of them in hot or cold; above 0 the port is active */
 	bool barrier;	/* membarrier(2) works */
 	LIST_HEAD(, hd_shm_late) late;
-	uint32_t held_row; /* of our table of regions, for which a peer that copies was waited last, less 1 */
+	/* of our table of regions, for which a peer that copies was waited last, less 1 */
+	uint32_t held_row;
 	uint64_t held_since; /* hd_now_ns(): since then */
 
 	struct hd_watch join_watch; /* fd -1: nobody has asked for an advert yet */
@@ -220,7 +226,8 @@ struct hd_shm_port {
 	struct hd_shm_advert advert;
 	TAILQ_HEAD(, hd_shm_link) pending_joins;
 	uint32_t pending_join_count;
-	TAILQ_HEAD(, hd_shm_link) unmet; /* joined, and live: nobody's yet when they were looked at last */
+	/* joined, and live: nobody's yet when they were looked at last */
+	TAILQ_HEAD(, hd_shm_link) unmet;
 };
 
 static inline struct hd_shm_link *hd_shm_link_of(struct hd_link *link)
@@ -235,12 +242,15 @@ static inline struct hd_shm_port *hd_shm_port_of(struct hd_shm_link *link)
 
 /* ---- map.c ---- */
 
-/* hd_shm_mem_make: memory for a link of side 0, mapped, and its sealed memfd. 0 or a negative errno. */
+/*
+ * hd_shm_mem_make: memory for a link of side 0, mapped, and its sealed
+ * memfd. 0 or a negative errno.
+ */
 int hd_shm_mem_make(struct hd_shm_mem **mem, int *fd);
 
 /*
- * hd_shm_mem_map: check and map what somebody has handed over. -EPROTO: it is not what it should be. fd stays
- * the caller's.
+ * hd_shm_mem_map: check and map what somebody has handed over. -EPROTO: it is not what it should
+ * be. fd stays the caller's.
  */
 int hd_shm_mem_map(int fd, struct hd_shm_mem **mem);
 void hd_shm_mem_unmap(struct hd_shm_mem *mem);
@@ -261,10 +271,11 @@ struct hd_shm_record {
 };
 
 /*
- * hd_shm_record_send: 0 or a negative errno; descriptors stay the caller's. hd_shm_record_recv: 0; -EAGAIN: nothing there; -ECONNRESET: the
- * other side has hung up; -EPROTO: not a record; -EMFILE: not all of its descriptors could be taken. Those that were are the caller's, for
- * hd_shm_record_close_fds; -1 stands for one that he has taken over. hd_shm_record_check: what every record must satisfy: `min`
- * descriptors, and the pidfd if it says so. 0, -EPROTO, -EACCES.
+ * hd_shm_record_send: 0 or a negative errno; descriptors stay the caller's. hd_shm_record_recv: 0;
+ * -EAGAIN: nothing there; -ECONNRESET: the other side has hung up; -EPROTO: not a record; -EMFILE:
+ * not all of its descriptors could be taken. Those that were are the caller's, for
+ * hd_shm_record_close_fds; -1 stands for one that he has taken over. hd_shm_record_check: what
+ * every record must satisfy: `min` descriptors, and the pidfd if it says so. 0, -EPROTO, -EACCES.
  */
 int hd_shm_record_send(int sock, const struct hd_shm_record *r);
 int hd_shm_record_recv(int sock, struct hd_shm_record *r);
@@ -274,12 +285,15 @@ int hd_shm_record_check(const struct hd_shm_record *r, enum hd_shm_hello_step st
 
 /* ---- wake.c ---- */
 
-/* hd_shm_barrier_init: register for other processes' barriers; false: membarrier(2) does not work here. */
+/*
+ * hd_shm_barrier_init: register for other processes' barriers; false:
+ * membarrier(2) does not work here.
+ */
 bool hd_shm_barrier_init(void);
 
 /*
- * hd_shm_barrier: everything before it here is visible to whoever we have not seen the newest stores of.
- * false: it failed.
+ * hd_shm_barrier: everything before it here is visible to whoever we have not seen the newest
+ * stores of. false: it failed.
  */
 bool hd_shm_barrier(void);
 
@@ -287,8 +301,9 @@ bool hd_shm_barrier(void);
 void hd_shm_wake(struct hd_shm_link *link, uint32_t seq);
 
 /*
- * hd_shm_asleep: something has been published: its count, in which the other node sleeps and has not been woken, or 0. The
- * compiler must not move the load up; that the processor does not is the sleeper's business, unless `fenced`.
+ * hd_shm_asleep: something has been published: its count, in which the other node sleeps and has
+ * not been woken, or 0. The compiler must not move the load up; that the processor does not is the
+ * sleeper's business, unless `fenced`.
  */
 static inline uint32_t hd_shm_asleep(const struct hd_shm_link *link, bool fenced)
 {
@@ -302,7 +317,10 @@ static inline uint32_t hd_shm_asleep(const struct hd_shm_link *link, bool fenced
 	return hd_unlikely((seq & 1) && seq != link->woken) ? seq : 0;
 }
 
-/* hd_shm_wake_check: something has been published that the other node must see; wake it if it sleeps. */
+/*
+ * hd_shm_wake_check: something has been published that the other node must
+ * see; wake it if it sleeps.
+ */
 static inline void hd_shm_wake_check(struct hd_shm_link *link, bool fenced)
 {
 	uint32_t seq = hd_shm_asleep(link, fenced);
@@ -313,16 +331,22 @@ static inline void hd_shm_wake_check(struct hd_shm_link *link, bool fenced)
 
 /* ---- poke.c ---- */
 
-/* hd_shm_poke_forces: does a write by /proc/PID/mem go to pages that are protected? Tried once in a process, on a page of its own. */
+/*
+ * hd_shm_poke_forces: does a write by /proc/PID/mem go to pages that are protected? Tried once in a
+ * process, on a page of its own.
+ */
 bool hd_shm_poke_forces(void);
 
 /* ---- gone.c ---- */
 
 /*
- * hd_shm_born: when that process began, in ticks of the kernel's; 0: cannot be known. hd_shm_probe_word: is this word in that process's memory? 0,
- * ESRCH: not that, or there is no such process; or another positive errno. hd_shm_probe_page: the same of the word that the other node's page speaks of.
- * hd_shm_is_gone: the process at the other end is dead, or has become another program: it is in the middle of nothing. hd_shm_process_of,
- * hd_shm_process_is_gone: the same later, when there may be no link any more.
+ * hd_shm_born: when that process began, in ticks of the kernel's; 0: cannot be known.
+ * hd_shm_probe_word: is this word in that process's memory? 0, ESRCH: not that, or there is no such
+ * process; or another positive errno. hd_shm_probe_page: the same of the word that the other node's
+ * page speaks of.
+ * hd_shm_is_gone: the process at the other end is dead, or has become another program: it is in
+ * the middle of nothing. hd_shm_process_of, hd_shm_process_is_gone: the same later, when there
+ * may be no link any more.
  */
 uint64_t hd_shm_born(pid_t pid);
 int hd_shm_probe_word(pid_t pid, uint64_t addr, uint64_t want);
@@ -333,15 +357,21 @@ bool hd_shm_is_gone(const struct hd_shm_link *link);
 
 /* ---- may.c ---- */
 
-/* hd_shm_copy_init: ask the kernel to let peers copy from and to this process, if it restricts that. */
+/*
+ * hd_shm_copy_init: ask the kernel to let peers copy from and to this
+ * process, if it restricts that.
+ */
 void hd_shm_copy_init(void);
 
-/* hd_shm_probe: find out whether we reach the other process, and say so in the link's memory. False: another one has its number here. */
+/*
+ * hd_shm_probe: find out whether we reach the other process, and say so in the link's memory.
+ * False: another one has its number here.
+ */
 bool hd_shm_probe(struct hd_shm_link *link);
 
 /*
- * hd_shm_we_can, hd_shm_they_can: may this side, or the other, copy from and to the other's memory, as far as
- * is known?
+ * hd_shm_we_can, hd_shm_they_can: may this side, or the other, copy from and to the other's
+ * memory, as far as is known?
  */
 bool hd_shm_we_can(const struct hd_shm_link *l);
 bool hd_shm_they_can(const struct hd_shm_link *l);
@@ -361,13 +391,15 @@ void hd_shm_link_show(struct hd_shm_link *link);
 int hd_shm_poll_reserve(struct hd_shm_port *port);
 
 /*
- * hd_shm_poll_add: from now on the link is polled; hot, until it proves idle. hd_shm_poll_drop takes it out
- * again.
+ * hd_shm_poll_add: from now on the link is polled; hot, until it proves idle.
+ * hd_shm_poll_drop takes it out again.
  */
 void hd_shm_poll_add(struct hd_shm_link *link);
 void hd_shm_poll_drop(struct hd_shm_link *link);
 
-/* hd_shm_heat: poll this live link in every turn. hd_shm_cool: it is hot, and is no longer to be. */
+/*
+ * hd_shm_heat: poll this live link in every turn. hd_shm_cool: it is hot, and is no longer to be.
+ */
 void hd_shm_heat(struct hd_shm_link *link);
 void hd_shm_cool(struct hd_shm_link *link);
 
@@ -378,7 +410,8 @@ int hd_shm_unget(struct hd_link *link, struct hd_get *get, bool wait);
 bool hd_shm_settled(struct hd_link *link);
 
 /*
- * hd_shm_copy_stop: forget every get and every request for help; hd_shm_settled tells when nobody writes to the buffers any more.
+ * hd_shm_copy_stop: forget every get and every request for help; hd_shm_settled tells when nobody
+ * writes to the buffers any more.
  * hd_shm_copy_end: waits for that.
  */
 void hd_shm_copy_stop(struct hd_shm_link *link);
@@ -387,36 +420,43 @@ void hd_shm_copy_end(struct hd_shm_link *link);
 /* ---- life.c ---- */
 
 /*
- * hd_shm_link_make: an empty link of this port, without an engine's part yet, or NULL. hd_shm_link_free frees
- * all it holds.
+ * hd_shm_link_make: an empty link of this port, without an engine's part yet, or NULL.
+ * hd_shm_link_free frees all it holds.
  */
 struct hd_shm_link *hd_shm_link_make(struct hd_shm_port *port);
 void hd_shm_link_free(struct hd_shm_link *link);
 
-/* hd_shm_link_missed: likewise, and whoever has joined by it may be nobody's caller any more. hd_shm_link_met: it is none of port->unmet. */
+/*
+ * hd_shm_link_missed: likewise, and whoever has joined by it may be nobody's caller any more.
+ * hd_shm_link_met: it is none of port->unmet.
+ */
 void hd_shm_link_missed(struct hd_shm_link *l);
 void hd_shm_link_met(struct hd_shm_link *l);
 
 /*
- * hd_shm_link_ready: the memory is there: set up rings and operations. hd_shm_link_live: both sides are ready.
+ * hd_shm_link_ready: the memory is there: set up rings and operations.
+ * hd_shm_link_live: both sides are ready.
  */
 void hd_shm_link_ready(struct hd_shm_link *link);
 void hd_shm_link_live(struct hd_shm_link *link);
 
-/* hd_shm_watch_begin: watch this descriptor, 0 or a negative errno. hd_shm_watch_end: no longer, if it is watched; it stays open. */
+/*
+ * hd_shm_watch_begin: watch this descriptor, 0 or a negative errno. hd_shm_watch_end: no longer, if
+ * it is watched; it stays open.
+ */
 int hd_shm_watch_begin(struct hd_shm_link *l, struct hd_watch *watch, int fd,
 		       void (*fn)(struct hd_watch *, uint32_t));
 void hd_shm_watch_end(struct hd_shm_link *l, struct hd_watch *watch);
 
 /*
- * hd_shm_hang_up: close the UNIX socket, which the other side notices at once, and no longer wait for its own
- * end.
+ * hd_shm_hang_up: close the UNIX socket, which the other side notices at once, and no
+ * longer wait for its own end.
  */
 void hd_shm_hang_up(struct hd_shm_link *link);
 
 /*
- * hd_shm_link_end: the other side is gone: deliver what it had sent, then report the link down with err and
- * why.
+ * hd_shm_link_end: the other side is gone: deliver what it had sent, then report the
+ * link down with err and why.
  */
 void hd_shm_link_end(struct hd_shm_link *link, int err, const char *why);
 
@@ -447,7 +487,10 @@ void hd_shm_warm(struct hd_link *link);
 /* hd_shm_link_send: a packet of the transport's own; as hd_link_ops.send. */
 int hd_shm_link_send(struct hd_shm_link *link, const struct hd_pkt *pkt, const void *buf, size_t len);
 
-/* hd_shm_room_made: has the other side read something since the ring was found full? Told once; who finds it full again asks again. */
+/*
+ * hd_shm_room_made: has the other side read something since the ring was found full? Told once; who
+ * finds it full again asks again.
+ */
 bool hd_shm_room_made(struct hd_shm_link *link);
 
 /* ---- offer.c ---- */
@@ -456,7 +499,10 @@ bool hd_shm_room_made(struct hd_shm_link *link);
 size_t hd_shm_offer(struct hd_link *link, struct hd_offer *o, void *blob);
 void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o);
 
-/* hd_shm_help_asked: a packet HD_SHM_PKT_HELP has come. 0, or -EPROTO: nobody of ours can have sent it. */
+/*
+ * hd_shm_help_asked: a packet HD_SHM_PKT_HELP has come. 0, or -EPROTO: nobody
+ * of ours can have sent it.
+ */
 int hd_shm_help_asked(struct hd_shm_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 
 /* ---- get.c ---- */
@@ -479,28 +525,37 @@ void hd_shm_fence_met(struct hd_shm_link *link, const struct hd_pkt *pkt);
 bool hd_shm_direct_arm(struct hd_shm_link *link);
 
 /*
- * hd_shm_direct_shut: the link is about to be freed: the other side begins no more copies, and its memory is kept
- * for as long as it is in the middle of one. hd_shm_late_free forgets all that is kept.
+ * hd_shm_direct_shut: the link is about to be freed: the other side begins no more copies,
+ * and its memory is kept for as long as it is in the middle of one. hd_shm_late_free
+ * forgets all that is kept.
  */
 void hd_shm_direct_shut(struct hd_shm_link *link);
 void hd_shm_late_free(struct hd_shm_port *port);
 
 /* ---- request.c ---- */
 
-/* hd_shm_join_address: where the node that has said this listens. hd_shm_join_socket: a socket for either end, or a negative errno. */
+/*
+ * hd_shm_join_address: where the node that has said this listens. hd_shm_join_socket: a socket for
+ * either end, or a negative errno.
+ */
 struct sockaddr_un;
 socklen_t hd_shm_join_address(struct sockaddr_un *sa, const uint8_t join_name[16]);
 int hd_shm_join_socket(void);
 
-/* hd_shm_join_request: a socket that is connected to this join socket, or a negative errno; -EAGAIN: too many wait there. */
+/*
+ * hd_shm_join_request: a socket that is connected to this join socket, or a negative errno;
+ * -EAGAIN: too many wait there.
+ */
 int hd_shm_join_request(const struct hd_shm_advert *advert);
 
-/* hd_shm_join_process: a pidfd of the process whose join socket this is; as hd_transport.process. */
+/*
+ * hd_shm_join_process: a pidfd of the process whose join socket this is; as hd_transport.process.
+ */
 int hd_shm_join_process(const struct hd_shm_advert *advert);
 
 /*
- * hd_shm_who: the kernel's word on who is at the other end of a UNIX socket; 0 or a negative errno. hd_shm_pidfd: of this process;
- * -ESRCH: there is none.
+ * hd_shm_who: the kernel's word on who is at the other end of a UNIX socket; 0 or a negative errno.
+ * hd_shm_pidfd: of this process; -ESRCH: there is none.
  */
 int hd_shm_who(int sock, struct ucred *out);
 int hd_shm_pidfd(pid_t pid);
@@ -509,13 +564,19 @@ int hd_shm_pidfd(pid_t pid);
 
 #define HD_SHM_PENDING_JOINS 32 /* half-made links of those that joined us */
 
-/* hd_shm_pending_join_add: somebody is at the join socket with this socket, which is ours from now on, unless the answer is negative. */
+/*
+ * hd_shm_pending_join_add: somebody is at the join socket with this socket, which is ours from now
+ * on, unless the answer is negative.
+ */
 int hd_shm_pending_join_add(struct hd_shm_port *port, int fd);
 
 /* hd_shm_pending_join_leave: who came in is a pending join no more. */
 void hd_shm_pending_join_leave(struct hd_shm_link *link);
 
-/* hd_shm_join: begin a link to the node that wrote the advert. As hd_transport.connect; whose NULL: whoever that is. */
+/*
+ * hd_shm_join: begin a link to the node that wrote the advert. As hd_transport.connect;
+ * whose NULL: whoever that is.
+ */
 int hd_shm_join(struct hd_shm_port *port, const struct hd_shm_advert *advert, const struct hd_node_id *whose,
 		struct hd_shm_link **out);
 
@@ -530,12 +591,14 @@ void hd_shm_join_close(struct hd_shm_port *port);
 extern const struct hd_link_ops hd_shm_link_ops[2];
 
 /*
- * hd_shm_link_poll: deliver what has come, in a bounded portion; returns the number of packets and other
- * events.
+ * hd_shm_link_poll: deliver what has come, in a bounded portion; returns the number of
+ * packets and other events.
  */
 int hd_shm_link_poll(struct hd_shm_link *link);
 
-/* hd_shm_link_arm: is there something that the node must see before it sleeps? After the barrier. */
+/*
+ * hd_shm_link_arm: is there something that the node must see before it sleeps? After the barrier.
+ */
 bool hd_shm_link_arm(struct hd_shm_link *link);
 
 #endif

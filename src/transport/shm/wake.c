@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Sleeping and waking. A sender stores its message and then loads the sleeper's count; the sleeper stores its
- * count and then looks at the rings. Between a store and a later load of something else the processor may turn
- * the order round, and if it does so on both sides, the sender sees nobody asleep and the sleeper sees no
- * message. One barrier on each side would prevent that; membarrier(2) lets the sleeper, who has time, run
- * both:
+ * Sleeping and waking. A sender stores its message and then loads the sleeper's count; the sleeper
+ * stores its count and then looks at the rings. Between a store and a later load of something else
+ * the processor may turn the order round, and if it does so on both sides, the sender sees nobody
+ * asleep and the sleeper sees no message. One barrier on each side would prevent that;
+ * membarrier(2) lets the sleeper, who has time, run both:
  *
  *	sender                          sleeper
  *	------                          -------
  *	store message                   store sleep_seq (odd)
- *	(nothing)                       membarrier: a full barrier here and in every registered process
+ *	(nothing)                       membarrier: a full barrier here and in every registered
+ *	                                process
  *	load sleep_seq                  look at the rings, then epoll_wait
  *
- * Where the sleeper cannot call it, or the sender is not registered, the sender has a fence at (nothing): both
- * say in their hello what they can.
+ * Where the sleeper cannot call it, or the sender is not registered, the sender has a fence at
+ * (nothing): both say in their hello what they can.
  */
 #include "transport/shm/shm.h"
 

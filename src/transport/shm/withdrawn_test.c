@@ -13,7 +13,10 @@
 
 /* ---- giving up ---- */
 
-/* Withdraw the offer after some turns, or before it is fetched, and use the memory for something else. */
+/*
+ * Withdraw the offer after some turns, or before it is fetched, and use the
+ * memory for something else.
+ */
 static void withdraw_after(struct duo *d, size_t len, int turns)
 {
 	struct message m;
@@ -123,7 +126,10 @@ static void a_helper_that_was_put_aside_is_waited_for(void **state)
 	duo_close(&d);
 }
 
-/* Or it was stopped there, for longer than anybody waits: the memory stays the link's, and other messages move. */
+/*
+ * Or it was stopped there, for longer than anybody waits: the memory stays the link's,
+ * and other messages move.
+ */
 static void a_helper_that_was_stopped_keeps_the_memory(void **state)
 {
 	struct late_helper h = { 0 };
@@ -170,7 +176,10 @@ static void a_message_that_fails_waits_for_its_helper(void **state)
 	duo_close(&d);
 }
 
-/* The link breaks, and is not taken apart, nor anything that is under way over it, before the helper is out of it. */
+/*
+ * The link breaks, and is not taken apart, nor anything that is under way over it, before
+ * the helper is out of it.
+ */
 static void a_broken_link_waits_for_a_stopped_helper(void **state)
 {
 	const struct hd_link_ops *ops;
@@ -219,7 +228,8 @@ static void a_dead_helper_is_not_waited_for(void **state)
 		own = d.link[1]->peer.pidfd.fd;
 		if (has_pidfd) {
 			close(dead[1]);
-			d.link[1]->peer.pidfd.fd = dead[0]; /* readable, as the pidfd of a dead process is */
+			/* readable, as the pidfd of a dead process is */
+			d.link[1]->peer.pidfd.fd = dead[0];
 		} else {
 			close(dead[1]);
 			d.link[1]->peer.pidfd.fd = -1;
@@ -306,8 +316,8 @@ static void impossible_requests_for_help_end_the_link(void **state)
 }
 
 /*
- * A helper that claims too much, or too little, or gives back what is not there, spoils its own message at
- * most.
+ * A helper that claims too much, or too little, or gives back what is not there, spoils
+ * its own message at most.
  */
 static void a_lying_helper_does_no_harm(void **state)
 {
@@ -326,8 +336,8 @@ static void a_lying_helper_does_no_harm(void **state)
 		value = (uint64_t)d.link[1]->copying.gen[0] << 32 | lies[i / 3];
 		atomic_store(i % 3 == 0 ? &copy->claim : i % 3 == 1 ? &copy->helped : &copy->returned, value);
 		duo_turns(&d, 40);
-		if (!m.done &&
-		    unget(&d, &m, false)) { /* it makes turns, so it is not in the middle of a copy */
+		if (!m.done && unget(&d, &m, false)) {
+			/* it makes turns, so it is not in the middle of a copy */
 			atomic_fetch_add(&hd_page_tables(d.node[0]->page)->turns, 16);
 			rig_poll(d.node[1]);
 			assert_int_equal(m.done, 1);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Who has called, and is nobody's link yet: he may have said nothing at all, and holds a descriptor. There are so many of them at most; then the
- * one that waits longest of the host and user that has most is closed, so that who calls many times shuts out only himself. The table's hash
- * has a key that nobody else knows.
+ * Who has called, and is nobody's link yet: he may have said nothing at all, and holds a
+ * descriptor. There are so many of them at most; then the one that waits longest of the host and
+ * user that has most is closed, so that who calls many times shuts out only himself. The table's
+ * hash has a key that nobody else knows.
  */
 #include "base/files.h"
 #include "base/macros.h"
@@ -39,8 +40,8 @@ void hd_tcp_callers_open(struct hd_tcp_callers *callers)
 	if (callers->max < LEAST)
 		callers->max = LEAST;
 	if (hd_random(callers->secret, sizeof(callers->secret)))
-		memset(callers->secret, 0,
-		       sizeof(callers->secret)); /* a hash that can be chosen is a hash all the same */
+		/* a hash that can be chosen is a hash all the same */
+		memset(callers->secret, 0, sizeof(callers->secret));
 }
 
 void hd_tcp_callers_close(struct hd_tcp_callers *callers)
@@ -89,7 +90,10 @@ void hd_tcp_caller_leave(struct hd_tcp_link *l)
 	free(caller);
 }
 
-/* The one that waits longest of who has most goes: one that has become a peer's meanwhile is no caller any more. */
+/*
+ * The one that waits longest of who has most goes: one that has become a peer's
+ * meanwhile is no caller any more.
+ */
 static void oldest_of_most(struct hd_tcp_callers *callers)
 {
 	struct hd_tcp_caller *most = hd_container(hd_ranks_most(&callers->ranks), struct hd_tcp_caller, rank);

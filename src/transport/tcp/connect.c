@@ -56,7 +56,10 @@ void hd_tcp_connected(struct hd_tcp_link *l)
 						      : NULL);
 }
 
-/* What is wrong here, and not at the other end or on the way there, of which programs are told everyday. */
+/*
+ * What is wrong here, and not at the other end or on the way there, of which
+ * programs are told everyday.
+ */
 static bool is_of_this_host(int err)
 {
 	return hd_is_short(err) || err == EADDRNOTAVAIL || err == EAGAIN || err == EPERM;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What stands on a TCP connection: one frame after the other, in both directions, from the first byte on.
- * Nothing else is in this file; docs/wire.md tells it in prose. All integers are little endian.
+ * What stands on a TCP connection: one frame after the other, in both directions, from the
+ * first byte on. Nothing else is in this file; docs/wire.md tells it in prose. All
+ * integers are little endian.
  *
  *	 0                                  4                                  8
  *	+-----------------------------------+----------------------------------+
@@ -18,8 +19,8 @@
  *	| check: 0, or the payload is void  |   behind more than HD_TCP_COPIED bytes alone
  *	+-----------------------------------+
  *
- * A long payload is sent from where it is, when the header is on its way already. Where its memory is gone by then, zeros stand for it, and
- * the check says that nothing shall come of the frame.
+ * A long payload is sent from where it is, when the header is on its way already. Where its memory
+ * is gone by then, zeros stand for it, and the check says that nothing shall come of the frame.
  */
 #ifndef HD_TCP_FRAME_H
 #define HD_TCP_FRAME_H
@@ -39,8 +40,8 @@ static_assert(sizeof(struct hd_tcp_frame) == 48, "the header of a frame is 48 by
 static_assert(offsetof(struct hd_tcp_frame, pkt) == 16, "the packet follows the four words of the frame");
 
 /*
- * The longest payload of any frame: the most that HEDDLE_EAGER_TCP can be set to, so that both ends need not
- * agree on it.
+ * The longest payload of any frame: the most that HEDDLE_EAGER_TCP can be set to, so that both
+ * ends need not agree on it.
  */
 #define HD_TCP_LEN_MAX (1u << 30)
 #define HD_TCP_COPIED \
@@ -56,7 +57,8 @@ static_assert(HD_TCP_LEN_MAX >= HD_FRAME_MAX, "a DATA frame fits");
 
 /* Packets of this transport's own. */
 enum hd_tcp_pkt_kind {
-	HD_TCP_PKT_GRANT = HD_PKT_TRANSPORT, /* no payload: it carries only the words of the frame */
+	/* no payload: it carries only the words of the frame */
+	HD_TCP_PKT_GRANT = HD_PKT_TRANSPORT,
 };
 
 #endif

@@ -197,7 +197,10 @@ static bool stuck(struct scene *s)
 	return ++turns > 50;
 }
 
-/* The node is told that there is no room, keeps a bounded amount, and everything it took arrives in order. */
+/*
+ * The node is told that there is no room, keeps a bounded amount, and everything
+ * it took arrives in order.
+ */
 static void a_slow_reader_gets_everything(void **state)
 {
 	struct mirror *m = calloc(1, sizeof(*m));
@@ -218,8 +221,8 @@ static void a_slow_reader_gets_everything(void **state)
 }
 
 /*
- * Packets that no buffer was made for: what the socket does not take is kept all the same, and the memory
- * given back.
+ * Packets that no buffer was made for: what the socket does not take is kept all the same,
+ * and the memory given back.
  */
 static void packets_beyond_the_buffer_wait_too(void **state)
 {

@@ -166,7 +166,10 @@ static void tcp_link_close(struct hd_link *link)
 		hd_tcp_link_free(l);
 }
 
-/* It leaves with the next frame, or alone, soon (hd_tcp_tx_grant); at once where the next turn may be a sleeper's, who knows nothing of it. */
+/*
+ * It leaves with the next frame, or alone, soon (hd_tcp_tx_grant); at once where the next turn may
+ * be a sleeper's, who knows nothing of it.
+ */
 static void tcp_link_grant(struct hd_link *link, uint32_t limit)
 {
 	struct hd_tcp_link *l = tcp_link(link);
@@ -195,8 +198,8 @@ static void tcp_link_orphan(struct hd_link *link)
 }
 
 /*
- * What the other host's kernel has to acknowledge, its program need not be awake for: data that has left, or probes for a connection where
- * nothing moves, of which one may be on its way.
+ * What the other host's kernel has to acknowledge, its program need not be awake for: data that has
+ * left, or probes for a connection where nothing moves, of which one may be on its way.
  */
 static uint32_t link_silence(struct hd_link *link, bool more)
 {

@@ -35,7 +35,10 @@ static void pause_accepting(struct hd_tcp_listener *tl)
 	hd_timer_set(tl->port->port.node, &tl->timer, PAUSE_NS);
 }
 
-/* Turn the caller away with the descriptor kept for this, so that it learns it at once instead of hanging. */
+/*
+ * Turn the caller away with the descriptor kept for this, so that it learns it at
+ * once instead of hanging.
+ */
 static bool turn_away(struct hd_tcp_listener *tl)
 {
 	struct hd_tcp_port *p = tl->port;
@@ -128,9 +131,9 @@ static int set_families(int fd, const struct sockaddr_storage *addr)
 }
 
 /*
- * A port that is asked for may still be cooling from the connections of our predecessor. That helps only if
- * he had set the option as well, so it is set in every case; but for port 0 not before bind(2), for the
- * kernel is to look for a port that nobody uses at all.
+ * A port that is asked for may still be cooling from the connections of our predecessor. That helps
+ * only if he had set the option as well, so it is set in every case; but for port 0 not before
+ * bind(2), for the kernel is to look for a port that nobody uses at all.
  */
 static int bind_reusing(int fd, const struct sockaddr_storage *addr, socklen_t len)
 {

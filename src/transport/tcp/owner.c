@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Whose socket is at the other end of a connection within this host, or listens at an address of it: the kernel tells everybody, by
- * sock_diag(7), and where a container refuses that, or the kernel lacks it, by /proc/net/tcp. A socket that nobody has accepted yet has no owner and is told to be
- * root's, so this is asked when the other end has said something. So is one that its process has closed, though what it has said still comes: it is nobody's.
+ * Whose socket is at the other end of a connection within this host, or listens at an address of
+ * it: the kernel tells everybody, by sock_diag(7), and where a container refuses that, or the
+ * kernel lacks it, by /proc/net/tcp. A socket that nobody has accepted yet has no owner and is told
+ * to be root's, so this is asked when the other end has said something. So is one that its process
+ * has closed, though what it has said still comes: it is nobody's.
  */
 #include "base/clock.h"
 #include "base/proc.h"
@@ -23,7 +25,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A socket is asked for by its own address and the one that it is connected to; for one that listens the latter is zero. */
+/*
+ * A socket is asked for by its own address and the one that it is connected to; for one that
+ * listens the latter is zero.
+ */
 struct asked {
 	struct sockaddr_storage own, other;
 };
@@ -84,7 +89,8 @@ static int diag_ask(int fd, const struct asked *a, struct owner *out)
 	diag_fill(&r, a);
 	if (send(fd, &r, sizeof(r), 0) < 0)
 		return -errno;
-	n = recv(fd, &answer, sizeof(answer), 0); /* the kernel has answered before send(2) returns */
+	/* the kernel has answered before send(2) returns */
+	n = recv(fd, &answer, sizeof(answer), 0);
 	if (n < (ssize_t)sizeof(answer.head))
 		return n < 0 ? -errno : -EPROTO;
 	if (answer.head.nlmsg_type == NLMSG_ERROR)
@@ -93,7 +99,8 @@ static int diag_ask(int fd, const struct asked *a, struct owner *out)
 	if (n < (ssize_t)NLMSG_LENGTH(sizeof(*found)))
 		return -EPROTO;
 	if (found->id.idiag_dport != port_of(&a->other))
-		return -ENOENT; /* for one that it has forgotten the kernel names who listens at its port now */
+		/* for one that it has forgotten the kernel names who listens at its port now */
+		return -ENOENT;
 	*out = (struct owner){ found->idiag_uid, found->idiag_inode };
 	return 0;
 }
@@ -141,8 +148,9 @@ static int table_find(const struct asked *a, struct owner *out)
 }
 
 /*
- * Reading the table takes as long as the host has sockets, and who calls without end has us read it each time: so a twentieth of the time goes into
- * that, but for what comes first. Relaxed: of two threads' readings one may not count.
+ * Reading the table takes as long as the host has sockets, and who calls without end has us read it
+ * each time: so a twentieth of the time goes into that, but for what comes first. Relaxed: of two
+ * threads' readings one may not count.
  */
 #define TABLE_PART 20u
 #define TABLE_AHEAD (TABLE_PART * 200 * HD_NS_PER_MS)
@@ -164,8 +172,9 @@ static int by_table(const struct asked *a, struct owner *out)
 }
 
 /*
- * A kernel without tcp_diag says of every socket that there is none, and looks for that module anew each time. So it is believed when it has known a
- * socket once, and is not asked any more when the table has one that it does not know. Relaxed: whoever sees the news late asks once more.
+ * A kernel without tcp_diag says of every socket that there is none, and looks for that module anew
+ * each time. So it is believed when it has known a socket once, and is not asked any more when the
+ * table has one that it does not know. Relaxed: whoever sees the news late asks once more.
  */
 enum diag {
 	DIAG_UNTRIED,
@@ -248,7 +257,10 @@ uint64_t hd_tcp_realm(struct hd_link *link)
 
 	if (!link->is_local)
 		return HD_REALM_FAR;
-	/* it may have been forgotten, or the kernel translates addresses: he is somebody of this host */
+	/*
+	 * it may have been forgotten, or the kernel translates addresses: he
+	 * is somebody of this host
+	 */
 	return owner_asked(tcp_link(link), &a) ? HD_REALM_HERE : realm_of(&a, HD_REALM_HERE);
 }
 
@@ -270,6 +282,9 @@ uint64_t hd_tcp_realm_at(struct hd_port *port, const struct sockaddr *addr)
 	memcpy(&a.own, addr, hd_sockaddr_size(addr));
 	hd_tcp_addr_plain(&a.own);
 	a.other.ss_family = a.own.ss_family;
-	/* who has seen to it that it is not told is told from others no more, and would have every name */
+	/*
+	 * who has seen to it that it is not told is told from others no more,
+	 * and would have every name
+	 */
 	return realm_of(&a, HD_REALM_GONE);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Whose a listening socket is, on a kernel that has tcp_diag and on one that has not. Each case in a child, which has not asked yet. */
+/*
+ * Whose a listening socket is, on a kernel that has tcp_diag and on one that has not. Each case in
+ * a child, which has not asked yet.
+ */
 #include "base/proc.h"
 #include "base/realm.h"
 #include "transport/tcp/tcp.h"
@@ -102,7 +105,10 @@ static void a_kernel_that_cannot_is_asked_once(void **state)
 	assert_int_equal(in_a_child(true, 1), 0);
 }
 
-/* Who has it read again and again gets no answer in the end: the name is nobody's then, and not that of whoever is told as little of. */
+/*
+ * Who has it read again and again gets no answer in the end: the name is nobody's then, and not
+ * that of whoever is told as little of.
+ */
 static void ask_without_end(void)
 {
 	struct sockaddr_in mine;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Last words. A node that sends and closes at once must not lose what it sent, among it the answers to requests that have been carried
- * out. While the other end keeps talking, the kernel throws away what it has not delivered when the socket is closed: it sends a reset
- * for what has not been read, and for what comes in afterwards. So a socket with something left to deliver stays open, and what comes
- * in is read and forgotten, until all is delivered, nobody listens any more, or a second has passed. So it is with a process that ends
- * while its node is open, as far as there is something that the other end has not got.
+ * Last words. A node that sends and closes at once must not lose what it sent, among it the answers
+ * to requests that have been carried out. While the other end keeps talking, the kernel throws away
+ * what it has not delivered when the socket is closed: it sends a reset for what has not been read,
+ * and for what comes in afterwards. So a socket with something left to deliver stays open, and what
+ * comes in is read and forgotten, until all is delivered, nobody listens any more, or a second has
+ * passed. So it is with a process that ends while its node is open, as far as there is something
+ * that the other end has not got.
  */
 #include "base/clock.h"
 #include "transport/tcp/tcp.h"
@@ -21,8 +23,8 @@
 #define PART_LOOK_US 500 /* between two looks at the sockets */
 
 /*
- * Puts that were not written belong to the engine again, so neither they nor what comes behind them can be sent. But those that it has
- * taken back are copies of our own.
+ * Puts that were not written belong to the engine again, so neither they nor what comes behind them
+ * can be sent. But those that it has taken back are copies of our own.
  */
 static void drop_puts(struct hd_tcp_tx *tx)
 {
@@ -34,7 +36,10 @@ static void drop_puts(struct hd_tcp_tx *tx)
 	if (i == tx->put_next)
 		return;
 	at = (size_t)(tx->put[i % HD_TCP_PUTS].at - tx->base);
-	/* when its header is out already, the other end sees a broken frame: there is nothing else to say */
+	/*
+	 * when its header is out already, the other end sees a broken frame:
+	 * there is nothing else to say
+	 */
 	tx->tail = at > tx->head + HD_TCP_HEAD ? at - HD_TCP_HEAD : tx->head;
 	tx->put_next = i;
 }
@@ -51,7 +56,10 @@ static bool part_drain(struct hd_tcp_link *l)
 	return r > 0 || (r < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* Is something on its way that a reset would throw away? What has left once arrives, unless the other end was short of memory. */
+/*
+ * Is something on its way that a reset would throw away? What has left once arrives, unless the
+ * other end was short of memory.
+ */
 static bool undelivered(const struct hd_tcp_link *l)
 {
 	int n = 0;
@@ -101,7 +109,10 @@ static bool has_more(const struct hd_tcp_link *l)
 	return hd_tcp_tx_pending(&l->tx) || (ioctl(l->watch.fd, SIOCOUTQNSD, &n) == 0 && n > 0);
 }
 
-/* Once something has been forgotten, other threads that still use the node shall not take what comes behind it for the next frame. */
+/*
+ * Once something has been forgotten, other threads that still use the node shall not take what
+ * comes behind it for the next frame.
+ */
 static bool last_step(struct hd_tcp_link *l)
 {
 	bool heard;

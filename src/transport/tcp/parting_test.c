@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Parting: what has been said is heard, though who said it is gone, and what was taken back is not. */
+/*
+ * Parting: what has been said is heard, though who said it is gone, and what was taken back is not.
+ */
 #include "transport/tcp_scene.h"
 
 #include <setjmp.h>
@@ -21,8 +23,8 @@
 /* ---- parting ---- */
 
 /*
- * What was sent is not lost when the link is closed at once, not even when the other end's words were never
- * read.
+ * What was sent is not lost when the link is closed at once, not even when the other
+ * end's words were never read.
  */
 static void last_words_are_heard(void **state)
 {
@@ -49,7 +51,10 @@ static void last_words_are_heard(void **state)
 	scene_close(&s);
 }
 
-/* A put that is not written belongs to the engine again: neither it nor a header without it may follow. */
+/*
+ * A put that is not written belongs to the engine again: neither it nor a
+ * header without it may follow.
+ */
 static void unwritten_puts_are_not_sent(void **state)
 {
 	static uint8_t payload[HD_FRAME_MAX];
@@ -251,7 +256,8 @@ static void last_words_end_the_listening(void **state)
 		ssize_t n;
 
 		assert_int_equal(send(s.fd, payload, sizeof(payload), MSG_NOSIGNAL), sizeof(payload));
-		if (!hd_tcp_last(s.port, false)) { /* the kernel has sent the rest since the last look */
+		if (!hd_tcp_last(s.port, false)) {
+			/* the kernel has sent the rest since the last look */
 			assert_false(first);
 			break;
 		}

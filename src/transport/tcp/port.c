@@ -10,8 +10,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define FULL_US 10 /* a full socket is left alone for so long: trying all the time only fights for its lock */
-#define UNWATCH 256   /* polls with traffic without a sleep, after which a link leaves the epoll set */
+/* a full socket is left alone for so long: trying all the time only fights for its lock */
+#define FULL_US 10
+/* polls with traffic without a sleep, after which a link leaves the epoll set */
+#define UNWATCH 256
 #define COOL_LOOKS 64 /* silent polls between two looks at the clock */
 #define COOL_US 2000  /* a link that was silent for so long is left to the epoll set */
 
@@ -146,16 +148,16 @@ static int tcp_port_poll(struct hd_port *port)
 	p->turn++;
 	write_waiting(p, true);
 	/*
-	 * what a callback heats goes to the end; only cooling takes a link out, and only the link itself is
-	 * cooled in its own turn
+	 * what a callback heats goes to the end; only cooling takes a link out, and only the link
+	 * itself is cooled in its own turn
 	 */
 	for (l = TAILQ_FIRST(&p->hot); l; l = next) {
 		next = TAILQ_NEXT(l, hot_entry);
 		n += port_link_poll(l);
 	}
 	/*
-	 * answers that were gathered meanwhile do not wait for the next poll: the program may be about to
-	 * compute
+	 * answers that were gathered meanwhile do not wait for the next poll: the
+	 * program may be about to compute
 	 */
 	p->turn++;
 	write_waiting(p, false);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Reading. One system call takes in many small frames, into a stage that all links share: whatever is left of
- * a frame at its end is either a part of a header, kept in the link, or the payload's beginning, which is
- * handed over. The rest of such a payload is read straight to where it belongs, with the next header behind
- * it.
+ * Reading. One system call takes in many small frames, into a stage that all links share: whatever
+ * is left of a frame at its end is either a part of a header, kept in the link, or the payload's
+ * beginning, which is handed over. The rest of such a payload is read straight to where it belongs,
+ * with the next header behind it.
  */
 #include "base/macros.h"
 #include "transport/tcp/tcp.h"
@@ -14,7 +14,8 @@
 #include <string.h>
 
 #define RX_PORTION (512u << 10) /* bytes of one link in one poll, so that others have their turn */
-#define RX_BULK_MIN (16u << 10) /* payloads from this size on are worth not passing through the stage */
+/* payloads from this size on are worth not passing through the stage */
+#define RX_BULK_MIN (16u << 10)
 
 static int bad_frame(struct hd_tcp_link *l, const char *why)
 {
@@ -83,7 +84,10 @@ static bool take_check(struct hd_tcp_rx *rx, const uint8_t **at, size_t *n)
 	return !rx->check_left;
 }
 
-/* A payload begins of which not all is here, or which may be void. at: n bytes of it, and perhaps what follows. Returns as rx_stage. */
+/*
+ * A payload begins of which not all is here, or which may be void. at: n bytes of it, and perhaps
+ * what follows. Returns as rx_stage.
+ */
 static int rx_begin(struct hd_tcp_link *l, const struct hd_tcp_frame *f, const uint8_t **at, size_t *n)
 {
 	size_t part = f->len < *n ? f->len : *n;
@@ -99,7 +103,10 @@ static int rx_begin(struct hd_tcp_link *l, const struct hd_tcp_frame *f, const u
 	return err;
 }
 
-/* Its last byte has been put where it belongs; its check may be among what was read. 1: it is over; 0: more is to come; negative: link down. */
+/*
+ * Its last byte has been put where it belongs; its check may be among what was read. 1: it is over;
+ * 0: more is to come; negative: link down.
+ */
 static int rx_end(struct hd_tcp_link *l, const uint8_t **at, size_t *n)
 {
 	int err;
@@ -115,7 +122,10 @@ static int rx_end(struct hd_tcp_link *l, const uint8_t **at, size_t *n)
 	return 1;
 }
 
-/* Is a frame of this length here, to be handed over in one? A long one is, for nothing can be wrong with its check but that it is void. */
+/*
+ * Is a frame of this length here, to be handed over in one? A long one is, for nothing can be wrong
+ * with its check but that it is void.
+ */
 static inline bool is_whole(const struct hd_tcp_frame *f, const uint8_t *at, size_t n)
 {
 	uint32_t check = 0;
@@ -128,7 +138,9 @@ static inline bool is_whole(const struct hd_tcp_frame *f, const uint8_t *at, siz
 	return !check;
 }
 
-/* Hand over what stands in the stage. Returns the number of packets begun, or negative: link down. */
+/*
+ * Hand over what stands in the stage. Returns the number of packets begun, or negative: link down.
+ */
 static int rx_stage(struct hd_tcp_link *l, const uint8_t *at, size_t n)
 {
 	struct hd_tcp_frame f;
@@ -149,7 +161,8 @@ static int rx_stage(struct hd_tcp_link *l, const uint8_t *at, size_t n)
 			at += all;
 			n -= all;
 		} else {
-			const uint8_t *rest = at; /* of their own, so that the others stay in registers */
+			/* of their own, so that the others stay in registers */
+			const uint8_t *rest = at;
 			size_t left = n;
 
 			err = rx_begin(l, &f, &rest, &left);
@@ -164,7 +177,9 @@ static int rx_stage(struct hd_tcp_link *l, const uint8_t *at, size_t n)
 	return packets;
 }
 
-/* What has been read is where it belongs, but for `left` bytes in the stage. Returns as rx_stage. */
+/*
+ * What has been read is where it belongs, but for `left` bytes in the stage. Returns as rx_stage.
+ */
 static inline int rx_taken(struct hd_tcp_link *l, size_t left)
 {
 	const uint8_t *at = tcp_port_of(l)->stage;
@@ -244,8 +259,8 @@ static void rx_over(struct hd_tcp_link *l, ssize_t r)
 }
 
 /*
- * Some of the sink's memory is gone, or protected: read into the stage, and copy as the program would. Where it has a handler of its own for
- * faults, that one may make it writable. As rx_once.
+ * Some of the sink's memory is gone, or protected: read into the stage, and copy as the program
+ * would. Where it has a handler of its own for faults, that one may make it writable. As rx_once.
  */
 static __attribute__((noinline, cold)) ssize_t rx_by_hand(struct hd_tcp_link *l, size_t *left, bool *full)
 {
@@ -264,8 +279,8 @@ static __attribute__((noinline, cold)) ssize_t rx_by_hand(struct hd_tcp_link *l,
 }
 
 /*
- * Read once. Returns as rx_read; *left of these bytes stand in the stage, those before them are where they belong. *full: there may be more
- * to read.
+ * Read once. Returns as rx_read; *left of these bytes stand in the stage, those before them are
+ * where they belong. *full: there may be more to read.
  */
 static inline ssize_t rx_once(struct hd_tcp_link *l, size_t *left, bool *full)
 {
@@ -323,7 +338,7 @@ int hd_tcp_rx(struct hd_tcp_link *l, bool *dry)
 	if (hd_unlikely(l->caller != NULL) && hd_link_is_a_peers(&l->link))
 		hd_tcp_caller_leave(l);
 	if (l->rx.more)
-		hd_node_stir(
-			l->link.node); /* no descriptor tells whoever sleeps of what has been read ahead */
+		/* no descriptor tells whoever sleeps of what has been read ahead */
+		hd_node_stir(l->link.node);
 	return handled;
 }

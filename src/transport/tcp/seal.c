@@ -63,8 +63,8 @@ static const char *shake_failed(int err)
 }
 
 /*
- * Somebody may have sent us back what we had said (RFC 9257, 4.1). A node that calls itself is fine, but its words come from an address of its
- * own.
+ * Somebody may have sent us back what we had said (RFC 9257, 4.1). A node that calls itself is
+ * fine, but its words come from an address of its own.
  */
 static bool is_echo(const struct hd_tcp_link *l)
 {

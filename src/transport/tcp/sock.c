@@ -33,7 +33,8 @@ static void set(int fd, int level, int name, int value)
 void hd_tcp_sock_probe(int fd, bool often)
 {
 	unsigned keepalive = hd_config_ms(HD_SET_KEEPALIVE);
-	int seconds = often ? 1 : (int)((keepalive + 999) / 1000); /* the kernel counts whole ones */
+	/* the kernel counts whole ones */
+	int seconds = often ? 1 : (int)((keepalive + 999) / 1000);
 
 	if (!keepalive)
 		return;

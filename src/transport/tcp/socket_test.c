@@ -122,7 +122,8 @@ static void a_port_can_be_used_again_at_once(void **state)
 	scene_open(&s, "127.0.0.1");
 	scene_greet(&s, hello);
 	addr = s.listener.addr;
-	rig_end_close(s.end, -ESHUTDOWN); /* it closes first, so that its port is the one that lingers */
+	/* it closes first, so that its port is the one that lingers */
+	rig_end_close(s.end, -ESHUTDOWN);
 	scene_turns(&s, scene_gone);
 	hd_tcp_transport.unlisten(s.port, &s.listener);
 	s.listener.addr = addr;
@@ -253,7 +254,8 @@ static bool all_came_back(struct scene *s)
 }
 
 /*
- * A busy socket is read without epoll, a silent one by epoll alone, and it may be one and the other by turns.
+ * A busy socket is read without epoll, a silent one by epoll alone, and it may be
+ * one and the other by turns.
  */
 static void busy_links_leave_the_epoll_set_and_come_back(void **state)
 {
@@ -294,7 +296,10 @@ static void send_frames(struct scene *s, int count)
 	send_frames_of(s, HD_PKT_EAGER, count);
 }
 
-/* Frames that are there for the other end, which reads none; the loopback has them as soon as they are written. */
+/*
+ * Frames that are there for the other end, which reads none; the loopback has them as
+ * soon as they are written.
+ */
 static int frames_there(struct scene *s)
 {
 	int bytes;
@@ -304,7 +309,10 @@ static int frames_there(struct scene *s)
 	return bytes / FRAME;
 }
 
-/* The first frame after a poll leaves at once, but not the first of a stream, which is one call each poll. */
+/*
+ * The first frame after a poll leaves at once, but not the first of a stream,
+ * which is one call each poll.
+ */
 static void a_stream_leaves_at_the_poll(void **state)
 {
 	uint8_t hello[HELLO_FRAME];
@@ -394,7 +402,10 @@ static uint32_t silence_of(struct scene *s, bool more)
 	return link->ops->silence(link, more);
 }
 
-/* What its host has not acknowledged counts, not what its program does not read; and nobody who is waited for no longer is asked. */
+/*
+ * What its host has not acknowledged counts, not what its program does not read; and nobody who is
+ * waited for no longer is asked.
+ */
 static void a_host_that_is_gone_is_silent(void **state)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_EAGER };
@@ -440,7 +451,8 @@ int main(void)
 		cmocka_unit_test(busy_links_leave_the_epoll_set_and_come_back),
 		cmocka_unit_test(a_stream_leaves_at_the_poll),
 		cmocka_unit_test(sockets_are_tuned),
-		cmocka_unit_test(a_host_that_is_gone_is_silent), /* the last: its network is another */
+		/* the last: its network is another */
+		cmocka_unit_test(a_host_that_is_gone_is_silent),
 	};
 
 	setenv("HEDDLE_LOG", "error", 0);

@@ -15,10 +15,10 @@
  *	seal.c     connections that a key seals, and their handshake
  *	sock.c     socket options and addresses
  *
- * A link is hot while it has traffic or something to write: then every poll reads its socket, and no epoll is
- * on that path. After some hundred reads it even leaves the epoll set, because being watched costs every
- * arriving segment 0.15 µs. Otherwise it is cold, and the epoll set tells when to heat it; so it comes back
- * there when it cools, or when the node goes to sleep.
+ * A link is hot while it has traffic or something to write: then every poll reads its socket, and
+ * no epoll is on that path. After some hundred reads it even leaves the epoll set, because being
+ * watched costs every arriving segment 0.15 µs. Otherwise it is cold, and the epoll set tells when
+ * to heat it; so it comes back there when it cools, or when the node goes to sleep.
  */
 #ifndef HD_TCP_TCP_H
 #define HD_TCP_TCP_H
@@ -44,8 +44,10 @@ enum hd_tcp_state {
 /* A frame whose header is in the buffer and whose payload is the engine's. */
 struct hd_tcp_put {
 	struct hd_put *put; /* NULL: the engine wants to hear no more of it */
-	void *own;	    /* our copy of the rest, once the payload is not the engine's any more */
-	uint64_t at; /* the payload comes before the byte of this stream position (see hd_tcp_tx.base) */
+	/* our copy of the rest, once the payload is not the engine's any more */
+	void *own;
+	/* the payload comes before the byte of this stream position (see hd_tcp_tx.base) */
+	uint64_t at;
 	size_t left;
 	int cur, count;
 	bool is_void; /* its memory was gone: zeros stand for the rest, and its check says so */
@@ -75,8 +77,9 @@ struct hd_tcp_tx {
 	bool full;	      /* the socket took less than it was offered, at hd_ticks() full_at */
 	uint64_t full_at;
 	int err; /* writing is over: negative errno; the link goes down once everything is read */
-	uint32_t grant, grant_sent; /* newest credit for the other end; the one that the last frame carried */
-	unsigned grant_polls;	    /* polls that saw that they differ */
+	/* newest credit for the other end; the one that the last frame carried */
+	uint32_t grant, grant_sent;
+	unsigned grant_polls; /* polls that saw that they differ */
 	struct hd_tcp_put put[HD_TCP_PUTS];
 };
 
@@ -85,11 +88,15 @@ struct hd_tcp_rx {
 	uint32_t grant;	 /* newest credit from the other end */
 	bool in_payload; /* between hd_deliver_begin and hd_deliver_end */
 	bool bulk;	 /* the last frame was long: read no further ahead than a header */
-	bool more; /* sealed: there may be bytes that have been read ahead, of which the socket tells nothing */
+	/*
+	 * sealed: there may be bytes that have been read ahead, of which the socket tells nothing
+	 */
+	bool more;
 	unsigned have; /* bytes of the next header in `head` */
 	uint8_t head[HD_TCP_HEAD];
-	uint8_t check_left; /* in_payload: bytes of its check that are still to come; the others said */
-	bool is_void;	    /* that it is */
+	/* in_payload: bytes of its check that are still to come; the others said */
+	uint8_t check_left;
+	bool is_void; /* that it is */
 };
 
 struct hd_tcp_caller;
@@ -104,11 +111,14 @@ struct hd_tcp_port {
 	struct hd_port port;
 	TAILQ_HEAD(, hd_tcp_link) links;
 	TAILQ_HEAD(, hd_tcp_link) hot;
-	TAILQ_HEAD(, hd_tcp_link) waiting; /* those of the hot ones with something gathered or unwritten */
+	/* those of the hot ones with something gathered or unwritten */
+	TAILQ_HEAD(, hd_tcp_link) waiting;
 	TAILQ_HEAD(, hd_tcp_link)
-	parting;       /* the engine has closed them, and their last words are not delivered */
-	uint32_t turn; /* the first packet of a link in a turn is written at once, others are gathered */
-	bool armed;    /* somebody sleeps on the epoll set, perhaps while others poll: no link leaves it */
+	parting; /* the engine has closed them, and their last words are not delivered */
+	/* the first packet of a link in a turn is written at once, others are gathered */
+	uint32_t turn;
+	/* somebody sleeps on the epoll set, perhaps while others poll: no link leaves it */
+	bool armed;
 	const struct hd_seal_module *seals; /* NULL: there is no key, connections are plain */
 	struct hd_sealer *sealer;
 	struct hd_tcp_callers callers;
@@ -135,8 +145,10 @@ struct hd_tcp_link {
 	struct hd_timer timer;	/* until it is up */
 	struct hd_seal *seal;	/* NULL: plain */
 	struct hd_listener *at; /* HD_TCP_SHAKING, called: where */
-	bool probed;		/* its host is asked often whether it is there: hd_link_ops.silence */
-	uint64_t settled_at; /* hd_now_ns() when it had acknowledged everything, as far as we have looked */
+	/* its host is asked often whether it is there: hd_link_ops.silence */
+	bool probed;
+	/* hd_now_ns() when it had acknowledged everything, as far as we have looked */
+	uint64_t settled_at;
 	TAILQ_ENTRY(hd_tcp_link) entry;
 	struct hd_tcp_caller *caller; /* NULL: it is none */
 	TAILQ_ENTRY(hd_tcp_link) caller_entry;
@@ -168,21 +180,23 @@ static inline struct hd_tcp_port *tcp_port_of(struct hd_tcp_link *l)
 /* Everything below runs under the node's lock and does not block; see engine/transport.h. */
 
 /*
- * hd_tcp_link_new: a link around a connected or connecting socket, which it owns from then on; watched, cold.
- * NULL: no memory, or what errno says.
+ * hd_tcp_link_new: a link around a connected or connecting socket, which it owns from then on;
+ * watched, cold. NULL: no memory, or what errno says.
  */
 struct hd_tcp_link *hd_tcp_link_new(struct hd_tcp_port *port, int fd, enum hd_tcp_state state,
 				    const struct sockaddr *where);
 
 /*
- * hd_tcp_link_down: the socket is of no more use: err a negative errno, why for the log. The engine closes
- * the link later.
+ * hd_tcp_link_down: the socket is of no more use: err a negative errno, why for the log. The
+ * engine closes the link later.
  */
 void hd_tcp_link_down(struct hd_tcp_link *l, int err, const char *why);
 
 /*
- * hd_tcp_caller_add: this link has been accepted; another that is nobody's may be down afterwards. 0 or -ENOMEM.
- * hd_tcp_caller_leave: it is down, or has become a peer's. Idempotent. What each costs does not grow with how many have called.
+ * hd_tcp_caller_add: this link has been accepted; another that is nobody's may be down
+ * afterwards. 0 or -ENOMEM.
+ * hd_tcp_caller_leave: it is down, or has become a peer's. Idempotent. What each costs does not
+ * grow with how many have called.
  */
 void hd_tcp_callers_open(struct hd_tcp_callers *callers);
 void hd_tcp_callers_close(struct hd_tcp_callers *callers);
@@ -198,22 +212,31 @@ void hd_tcp_link_heat(struct hd_tcp_link *l);
 /* hd_tcp_link_cool: leave it to the epoll set; it stays hot when that has no room. */
 void hd_tcp_link_cool(struct hd_tcp_link *l);
 
-/* hd_tcp_link_watch: have the epoll set tell of these events (EPOLLIN, perhaps EPOLLOUT). Negative errno. */
+/*
+ * hd_tcp_link_watch: have the epoll set tell of these events (EPOLLIN, perhaps
+ * EPOLLOUT). Negative errno.
+ */
 int hd_tcp_link_watch(struct hd_tcp_link *l, uint32_t events);
 
 /* hd_tcp_link_unwatch: take it out of the epoll set. Idempotent. */
 void hd_tcp_link_unwatch(struct hd_tcp_link *l);
 
-/* hd_tcp_link_quiet: take a link that is down off every list and out of the epoll set. Idempotent. */
+/*
+ * hd_tcp_link_quiet: take a link that is down off every list and out of the epoll set. Idempotent.
+ */
 void hd_tcp_link_quiet(struct hd_tcp_link *l);
 
-/* hd_tcp_link_free: close its socket and give its memory back; it is on no list but those of hd_tcp_link_quiet. */
+/*
+ * hd_tcp_link_free: close its socket and give its memory back; it is on no list but
+ * those of hd_tcp_link_quiet.
+ */
 void hd_tcp_link_free(struct hd_tcp_link *l);
 
 /*
- * hd_tcp_part: write what waits, say that this is the end, read and forget what has come. true: there is more to be delivered, and the
- * node is closing, so that somebody will wait for that: hd_tcp_part_all does, for up to a second, and frees the port's parting links.
- * The latter blocks, and is called when nobody has the node any more.
+ * hd_tcp_part: write what waits, say that this is the end, read and forget what has come. true:
+ * there is more to be delivered, and the node is closing, so that somebody will wait for that:
+ * hd_tcp_part_all does, for up to a second, and frees the port's parting links. The latter blocks,
+ * and is called when nobody has the node any more.
  */
 bool hd_tcp_part(struct hd_tcp_link *l);
 void hd_tcp_part_all(struct hd_tcp_port *p);
@@ -222,8 +245,8 @@ void hd_tcp_part_all(struct hd_tcp_port *p);
 bool hd_tcp_last(struct hd_port *port, bool only_look);
 
 /*
- * hd_tcp_connected: EPOLLOUT on a connecting socket. Ends in hd_link_up or hd_link_down, or in nothing when
- * it was too early.
+ * hd_tcp_connected: EPOLLOUT on a connecting socket. Ends in hd_link_up or hd_link_down, or in
+ * nothing when it was too early.
  */
 void hd_tcp_connected(struct hd_tcp_link *l);
 
@@ -256,20 +279,20 @@ static inline bool hd_tcp_link_busy(const struct hd_tcp_link *l)
 }
 
 /*
- * hd_tcp_tx_flush: write what waits, as far as the socket takes it. An error ends writing (tx.err), the link
- * stays up.
+ * hd_tcp_tx_flush: write what waits, as far as the socket takes it. An error ends writing
+ * (tx.err), the link stays up.
  */
 void hd_tcp_tx_flush(struct hd_tcp_link *l);
 
 /*
- * hd_tcp_tx_done: tell the engine of every put that is written. Returns their number. The link may be down
- * afterwards.
+ * hd_tcp_tx_done: tell the engine of every put that is written. Returns their number. The
+ * link may be down afterwards.
  */
 int hd_tcp_tx_done(struct hd_tcp_link *l);
 
 /*
- * hd_tcp_tx_grant: let a pending grant leave in a frame of its own, when there is room; at once, or when it
- * is worth one or due.
+ * hd_tcp_tx_grant: let a pending grant leave in a frame of its own, when there is room; at once, or
+ * when it is worth one or due.
  */
 void hd_tcp_tx_grant(struct hd_tcp_link *l, bool now);
 
@@ -277,30 +300,33 @@ void hd_tcp_tx_grant(struct hd_tcp_link *l, bool now);
 void hd_tcp_tx_trim(struct hd_tcp_tx *tx);
 
 /*
- * hd_tcp_tx_free: give the memory back; what waits is lost. hd_tcp_tx_close: the copies of payloads too; the
- * link is about to go.
+ * hd_tcp_tx_free: give the memory back; what waits is lost. hd_tcp_tx_close: the copies of payloads
+ * too; the link is about to go.
  */
 void hd_tcp_tx_close(struct hd_tcp_tx *tx);
 void hd_tcp_tx_free(struct hd_tcp_tx *tx);
 
 /*
- * hd_tcp_rx: take in what has arrived, a bounded portion. Returns the number of packets and pieces. The link
- * may be down afterwards. *dry: the socket had no more.
+ * hd_tcp_rx: take in what has arrived, a bounded portion. Returns the number of packets and pieces.
+ * The link may be down afterwards. *dry: the socket had no more.
  */
 int hd_tcp_rx(struct hd_tcp_link *l, bool *dry);
 
-/* hd_tcp_sock_open: a non-blocking stream socket for this family, closed on exec. Negative errno. */
+/*
+ * hd_tcp_sock_open: a non-blocking stream socket for this family, closed on exec. Negative errno.
+ */
 int hd_tcp_sock_open(int family);
 
 /*
- * hd_tcp_sock_tune: the options of a connected socket: no delay, keepalive, user time-out. They cannot fail
- * in a way that matters.
+ * hd_tcp_sock_tune: the options of a connected socket: no delay, keepalive, user time-out. They
+ * cannot fail in a way that matters.
  */
 void hd_tcp_sock_tune(int fd);
 
 /*
- * hd_tcp_sock_probe: ask the other host every second (`often`) whether it is there while nothing moves, or as HEDDLE_KEEPALIVE says; not at
- * all where that is 0. hd_tcp_sock_owed: has it something to acknowledge? *heard_ms: how long it has not been heard of.
+ * hd_tcp_sock_probe: ask the other host every second (`often`) whether it is there while nothing
+ * moves, or as HEDDLE_KEEPALIVE says; not at all where that is 0. hd_tcp_sock_owed: has it
+ * something to acknowledge? *heard_ms: how long it has not been heard of.
  */
 void hd_tcp_sock_probe(int fd, bool often);
 bool hd_tcp_sock_owed(int fd, uint32_t *heard_ms);
@@ -309,8 +335,8 @@ bool hd_tcp_sock_owed(int fd, uint32_t *heard_ms);
 bool hd_tcp_sock_local(int fd, const struct sockaddr *peer);
 
 /*
- * hd_tcp_sock_to_self: has a connect to a port nobody listens on met itself? (It drew that very port as its
- * own.)
+ * hd_tcp_sock_to_self: has a connect to a port nobody listens on met itself? (It drew
+ * that very port as its own.)
  */
 bool hd_tcp_sock_to_self(int fd);
 
@@ -318,8 +344,8 @@ bool hd_tcp_sock_to_self(int fd);
 void hd_tcp_addr_plain(struct sockaddr_storage *addr);
 
 /*
- * hd_tcp_lacks: one log line, now and then, when `err` says what this host lacks for that: descriptors, memory, a port, or
- * permission.
+ * hd_tcp_lacks: one log line, now and then, when `err` says what this host lacks for that:
+ * descriptors, memory, a port, or permission.
  */
 void hd_tcp_lacks(int err, const char *doing);
 

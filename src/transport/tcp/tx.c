@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Writing. The first packet of a turn is written at once; those that follow before the next poll are gathered
- * and leave together, at that poll or when they are worth a system call of their own. Of a stream, which goes on over the turns, the first
- * waits too: a call for it alone takes as long as the one for all the others (8 bytes: 1.75 million a second and not 1.26). Puts stay where they
- * are, but a stream of them is gathered too, up to eight: each write ends in a segment that is not full,
- * which costs the kernel as much as a full one. (Frames of 128 KiB on loopback: 0.9 of a bare stream one by
- * one, 1.3 by eight.)
+ * Writing. The first packet of a turn is written at once; those that follow before the next poll
+ * are gathered and leave together, at that poll or when they are worth a system call of their own.
+ * Of a stream, which goes on over the turns, the first waits too: a call for it alone takes as long
+ * as the one for all the others (8 bytes: 1.75 million a second and not 1.26). Puts stay where they
+ * are, but a stream of them is gathered too, up to eight: each write ends in a segment that is not
+ * full, which costs the kernel as much as a full one. (Frames of 128 KiB on loopback: 0.9 of a bare
+ * stream one by one, 1.3 by eight.)
  */
 #include "base/clock.h"
 #include "base/copy.h"
@@ -25,7 +26,10 @@
 /* Gathered bytes that are worth a system call. */
 #define TX_WORTH (64u << 10)
 
-/* So many frames in one write are a stream, and it goes on as long as the next ones follow within so many turns. */
+/*
+ * So many frames in one write are a stream, and it goes on as long as the next ones
+ * follow within so many turns.
+ */
 #define STREAM_FRAMES 8
 #define STREAM_TURNS 64
 
@@ -175,7 +179,10 @@ static void put_advance(struct hd_tcp_put *p, size_t n)
 	}
 }
 
-/* What is left of a payload whose memory is gone: zeros, and its check says so, which stands in the buffer where it stands in the stream. */
+/*
+ * What is left of a payload whose memory is gone: zeros, and its check says so, which stands in the
+ * buffer where it stands in the stream.
+ */
 static void put_void(struct hd_tcp_tx *tx, struct hd_tcp_put *p)
 {
 	static uint8_t zeros[64u << 10]; /* nobody writes to it */
@@ -194,8 +201,8 @@ static void put_void(struct hd_tcp_tx *tx, struct hd_tcp_put *p)
 }
 
 /*
- * Copy what is not written yet, and write it from there. We copy as the program would: where it has a handler of its own for faults, that one
- * may make the memory readable.
+ * Copy what is not written yet, and write it from there. We copy as the program would: where it has
+ * a handler of its own for faults, that one may make the memory readable.
  */
 static int put_own(struct hd_tcp_tx *tx, struct hd_tcp_put *p)
 {
@@ -214,7 +221,10 @@ static int put_own(struct hd_tcp_tx *tx, struct hd_tcp_put *p)
 	return 0;
 }
 
-/* The socket could not read something of what was listed. Copy one more payload that it may be of; false: there is none. */
+/*
+ * The socket could not read something of what was listed. Copy one more payload that it may be
+ * of; false: there is none.
+ */
 static bool puts_gone(struct hd_tcp_tx *tx)
 {
 	for (unsigned i = tx->put_sent; i != tx->put_next; i++) {
@@ -226,7 +236,10 @@ static bool puts_gone(struct hd_tcp_tx *tx)
 	return false;
 }
 
-/* n bytes of what tx_list listed are written. Returns how many of them came after everything listed. */
+/*
+ * n bytes of what tx_list listed are written. Returns how many of them came
+ * after everything listed.
+ */
 static size_t tx_written(struct hd_tcp_tx *tx, size_t n)
 {
 	size_t part;
@@ -254,8 +267,8 @@ static size_t tx_written(struct hd_tcp_tx *tx, size_t n)
 }
 
 /*
- * The socket is broken. What the other end sent before that may still be unread, so the link goes down only
- * when a poll has read to the end (see link_poll); until then nothing more is written.
+ * The socket is broken. What the other end sent before that may still be unread, so the link goes
+ * down only when a poll has read to the end (see link_poll); until then nothing more is written.
  */
 static void tx_fail(struct hd_tcp_link *l, int err)
 {
@@ -281,7 +294,9 @@ static ssize_t plain_write(int fd, const struct iovec *iov, int count)
 	return r < 0 ? -errno : r;
 }
 
-/* Offer n bytes to the socket. Returns how many were taken; -EFAULT: none, for not all are there. */
+/*
+ * Offer n bytes to the socket. Returns how many were taken; -EFAULT: none, for not all are there.
+ */
 static ssize_t tx_write(struct hd_tcp_link *l, const struct iovec *iov, int count, size_t n)
 {
 	ssize_t r;
@@ -309,7 +324,8 @@ static ssize_t tx_write(struct hd_tcp_link *l, const struct iovec *iov, int coun
 }
 
 /*
- * Write what waits and, behind it, `more` from where it is. Returns how many bytes of the latter were taken.
+ * Write what waits and, behind it, `more` from where it is. Returns how many bytes
+ * of the latter were taken.
  */
 static size_t tx_push(struct hd_tcp_link *l, const struct iovec *more, int count, size_t len)
 {
@@ -344,7 +360,8 @@ void hd_tcp_tx_flush(struct hd_tcp_link *l)
 	}
 	one = (struct iovec){ tx->buf + tx->head, waiting(tx) };
 	tx_written(tx, (size_t)tx_write(l, &one, 1, one.iov_len)); /* all of it is ours */
-	if (tx->cap > 2 * TX_WAIT_MAX && !hd_tcp_tx_pending(tx)) /* what one huge packet needed is not kept */
+	/* what one huge packet needed is not kept */
+	if (tx->cap > 2 * TX_WAIT_MAX && !hd_tcp_tx_pending(tx))
 		hd_tcp_tx_free(tx);
 }
 
@@ -359,7 +376,10 @@ static inline void tx_later(struct hd_tcp_link *l)
 	hd_node_stir(l->link.node);
 }
 
-/* What a program polls for, so that it polls: it may wait for that. Who connects, leaves or closes may never poll again. */
+/*
+ * What a program polls for, so that it polls: it may wait for that. Who connects, leaves or
+ * closes may never poll again.
+ */
 static inline bool is_polled_for(const struct hd_pkt *pkt)
 {
 	const uint64_t kinds = 1ull << HD_PKT_EAGER | 1ull << HD_PKT_RTS | 1ull << HD_PKT_WRITE |
@@ -434,8 +454,8 @@ static void add_rest(struct hd_tcp_tx *tx, const struct iovec *iov, int count, s
 }
 
 /*
- * A long one, perhaps from where it is. It is looked whether it is there, since what has begun to leave cannot be taken back; of what goes
- * in that moment the check says so.
+ * A long one, perhaps from where it is. It is looked whether it is there, since what has begun to
+ * leave cannot be taken back; of what goes in that moment the check says so.
  */
 static int sendv_long(struct hd_tcp_link *l, const struct hd_pkt *pkt, const struct iovec *iov, int count,
 		      size_t len)
@@ -506,8 +526,8 @@ static void put_queue(struct hd_tcp_tx *tx, const struct iovec *iov, int count, 
 }
 
 /*
- * A put after a pause is written at once; in a stream of them, which goes on over the turns, they are
- * gathered.
+ * A put after a pause is written at once; in a stream of them, which goes on over the
+ * turns, they are gathered.
  */
 static bool put_is_first(struct hd_tcp_link *l)
 {

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Datagrams to groups, sealed one by one with AES-128-GCM. Each membership draws a salt, and seals with a key of its own that follows from the key
- * in the file, its node's id and the salt; so the number of the datagram can be the nonce, which no other ever uses with that key. One that has said so much that
- * the key wears out draws another salt. Who receives
- * derives the key of each sender from what the datagram says, and remembers a sender only when a datagram of his has proved to be sealed with it.
+ * Datagrams to groups, sealed one by one with AES-128-GCM. Each membership draws a salt, and seals
+ * with a key of its own that follows from the key in the file, its node's id and the salt; so the
+ * number of the datagram can be the nonce, which no other ever uses with that key. One that has
+ * said so much that the key wears out draws another salt. Who receives derives the key of each
+ * sender from what the datagram says, and remembers a sender only when a datagram of his has proved
+ * to be sealed with it.
  *
  *	 0         4        6        8          24        40           48
  *	| magic   | version| zero   | node id  | salt    | number     | sealed … | tag, 16 |
  *
- * What stands in front is no secret, and is covered by the tag, as the name of the group is, which is not sent.
+ * What stands in front is no secret, and is covered by the tag, as the name of the
+ * group is, which is not sent.
  */
 #include "base/random.h"
 #include "base/table.h"
@@ -98,7 +101,10 @@ static bool wrap_begin(const struct hd_seal_group *g, EVP_CIPHER_CTX *ctx, const
 
 /* ---- a membership ---- */
 
-/* Another salt, and so another key, before this one has sealed more than RFC 8446, 5.5 allows a link's. */
+/*
+ * Another salt, and so another key, before this one has sealed more than RFC
+ * 8446, 5.5 allows a link's.
+ */
 static bool wrap_renew(struct hd_seal_group *g)
 {
 	struct wrap_who who = g->own;

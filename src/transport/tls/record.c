@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Records of a connection, once the handshake is over: RFC 8446, 5.2 and 5.3, with keys as 7.2 and 7.3 derive them. AES-GCM and HKDF are OpenSSL's.
+ * Records of a connection, once the handshake is over: RFC 8446, 5.2 and 5.3, with keys as 7.2 and
+ * 7.3 derive them. AES-GCM and HKDF are OpenSSL's.
  *
  *	 0        1          3           5
  *	| type 23| 03 03    | length    | what is said, its type … sealed | tag, 16 |
  *
- * The nonce is the record's number under its key, which is not sent, so a record that is lost, repeated or moved does not open.
+ * The nonce is the record's number under its key, which is not sent, so a record that is lost,
+ * repeated or moved does not open.
  */
 #include "transport/tls/tls.h"
 

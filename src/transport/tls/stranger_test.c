@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* One end of a sealed connection, and OpenSSL with the same key at the other: our records are TLS 1.3's, and its are understood. And memory that is gone. */
+/*
+ * One end of a sealed connection, and OpenSSL with the same key at the other: our records are TLS
+ * 1.3's, and its are understood. And memory that is gone.
+ */
 #include "base/copy.h"
 #include "base/seal.h"
 #include "transport/tls/tls.h"
@@ -308,7 +311,10 @@ static void other_records_are_refused(void **state)
 	scene_close(s);
 }
 
-/* What comes before the handshake is over could be played to us again, whoever it is from: nothing of it is taken. */
+/*
+ * What comes before the handshake is over could be played to us again, whoever it is
+ * from: nothing of it is taken.
+ */
 static void who_speaks_early_is_refused(void **state)
 {
 	struct scene *s = scene_begin(false, 0, true);
@@ -396,7 +402,10 @@ static void who_says_nothing_without_end_is_cut_off(void **state)
 	}
 }
 
-/* A record for each byte, with keys between them: a turn takes some of them, and says that there are more. */
+/*
+ * A record for each byte, with keys between them: a turn takes some of them, and
+ * says that there are more.
+ */
 static void tiny_records_are_taken_in_turns(void **state)
 {
 	enum {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What a connection says and hears after its handshake. OpenSSL has handed over the secrets of both directions and has no more to do: it would copy each
- * byte once more at each end, take a microsecond for each record beside AES, and end the process where memory of the program's is gone
- * (docs/rationale.md). Records are sealed in a buffer of ours, which one call gives to the socket, and opened where they were read: a system call for each
- * of 16 KiB would cost as much as sealing it.
+ * What a connection says and hears after its handshake. OpenSSL has handed over the secrets of both
+ * directions and has no more to do: it would copy each byte once more at each end, take a
+ * microsecond for each record beside AES, and end the process where memory of the program's is gone
+ * (docs/rationale.md). Records are sealed in a buffer of ours, which one call gives to the socket,
+ * and opened where they were read: a system call for each of 16 KiB would cost as much as sealing
+ * it.
  */
 #include "transport/tls/tls.h"
 
@@ -14,13 +16,15 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define RECORD_ROOM (HD_TLS_RECORD + 2 * HD_TLS_MORE + 5) /* of a record, and a KeyUpdate before it */
+/* of a record, and a KeyUpdate before it */
+#define RECORD_ROOM (HD_TLS_RECORD + 2 * HD_TLS_MORE + 5)
 #define OUT_WORTH (256u << 10) /* sealed bytes that are worth a system call of their own */
 #define OUT_MOST (OUT_WORTH + RECORD_ROOM)
-#define AHEAD (256u << 10) /* sealed bytes that are read at once, by who hears more than HD_TLS_AHEAD */
-#define WORK 1024u	   /* records that one call opens; others have their turn then */
-#define KEY_WORK 16u	   /* what a new key costs, in records */
-#define IDLE 32u	   /* records in a row that say nothing: ours are never two */
+/* sealed bytes that are read at once, by who hears more than HD_TLS_AHEAD */
+#define AHEAD (256u << 10)
+#define WORK 1024u   /* records that one call opens; others have their turn then */
+#define KEY_WORK 16u /* what a new key costs, in records */
+#define IDLE 32u     /* records in a row that say nothing: ours are never two */
 
 /* ---- the socket ---- */
 
@@ -93,7 +97,9 @@ static int hear_control(struct hd_seal *s, uint8_t type, const uint8_t *said, si
 	return hd_tls_way_renew(&s->hears) ? 0 : -EIO;
 }
 
-/* Open the next record, when it is there whole. 1, 0, or a negative errno that ends the connection. */
+/*
+ * Open the next record, when it is there whole. 1, 0, or a negative errno that ends the connection.
+ */
 static int hear_record(struct hd_seal *s)
 {
 	struct hd_tls_buffer *b = &s->in;
@@ -120,7 +126,10 @@ static int hear_record(struct hd_seal *s)
 	return 1;
 }
 
-/* Read what the socket has. No record stands whole in the buffer, so little has to move to its front. False: nothing came. */
+/*
+ * Read what the socket has. No record stands whole in the buffer, so little has to move to its
+ * front. False: nothing came.
+ */
 static bool in_fill(struct hd_seal *s)
 {
 	struct hd_tls_buffer *b = &s->in;
@@ -139,7 +148,10 @@ static bool in_fill(struct hd_seal *s)
 	return n > 0;
 }
 
-/* Something that was said is there. False: why not stands in err, ended and dry; or this call has done enough. */
+/*
+ * Something that was said is there. False: why not stands in err, ended and dry; or
+ * this call has done enough.
+ */
 static bool has_plain(struct hd_seal *s)
 {
 	int rc;

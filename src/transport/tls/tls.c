@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Connections sealed by TLS 1.3 with one key that both ends have (RFC 8446, 2.2: PSK with a Diffie-Hellman exchange, so that who learns the key
- * later reads nothing of before). There are no certificates, no tickets, no early data and no other version or cipher to be talked into. The
- * keys for a link and for anything else come from the one in the file by HMAC (RFC 9257, 6: a key is for one purpose).
+ * Connections sealed by TLS 1.3 with one key that both ends have (RFC 8446, 2.2: PSK with a
+ * Diffie-Hellman exchange, so that who learns the key later reads nothing of before). There are no
+ * certificates, no tickets, no early data and no other version or cipher to be talked into. The
+ * keys for a link and for anything else come from the one in the file by HMAC (RFC 9257, 6: a key
+ * is for one purpose).
  *
- * The handshake is OpenSSL's; what follows is stream.c's. OpenSSL has a context of its own here, so that no configuration of the program's changes what is
- * spoken, and errors of ours never stand in the thread's queue of the program's (ERR_set_mark(3)).
+ * The handshake is OpenSSL's; what follows is stream.c's. OpenSSL has a context of its own here, so
+ * that no configuration of the program's changes what is spoken, and errors of ours never stand in
+ * the thread's queue of the program's (ERR_set_mark(3)).
  */
 #include "transport/tls/tls.h"
 
@@ -25,13 +28,17 @@
 
 /* ---- the socket, as OpenSSL sees it ---- */
 
-/* During the handshake. It asks for no more than the record that it wants: what stands behind the last one is ours. */
+/*
+ * During the handshake. It asks for no more than the record that it wants: what stands
+ * behind the last one is ours.
+ */
 static int wire_read(BIO *bio, char *buf, size_t len, size_t *got)
 {
 	struct hd_seal *s = BIO_get_data(bio);
 
 	BIO_clear_retry_flags(bio);
-	if (s->shaken > SHAKEN) { /* whoever it is; what he said may come in a record for each byte */
+	if (s->shaken > SHAKEN) {
+		/* whoever it is; what he said may come in a record for each byte */
 		s->err = -EACCES;
 		return 0;
 	}
@@ -114,7 +121,10 @@ bool hd_tls_derive(const struct hd_sealer *sealer, const void *what, size_t size
 	       len == HD_SEAL_KEY;
 }
 
-/* The secrets of both directions, as SSL_CTX_set_keylog_callback(3) tells them: a name, the connection's number, and the secret in hexadecimal digits. */
+/*
+ * The secrets of both directions, as SSL_CTX_set_keylog_callback(3) tells them: a name, the
+ * connection's number, and the secret in hexadecimal digits.
+ */
 static void heard_secret(const SSL *ssl, const char *line)
 {
 	static const char *const names[] = {
@@ -241,7 +251,10 @@ static struct hd_seal *seal_begin(struct hd_sealer *sealer, int fd, bool calls)
 		SSL_set_app_data(s->ssl, s);
 		if (calls) {
 			SSL_set_connect_state(s->ssl);
-			/* who shows a certificate instead of the key is nobody: there is none that we would trust */
+			/*
+			 * who shows a certificate instead of the key is nobody: there is
+			 * none that we would trust
+			 */
 			SSL_set_verify(s->ssl, SSL_VERIFY_PEER, NULL);
 		} else {
 			SSL_set_accept_state(s->ssl);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What the files of the module share: tls.c the key and the handshake, stream.c what a connection says then, record.c each record, group.c datagrams. */
+/*
+ * What the files of the module share: tls.c the key and the handshake, stream.c what a connection
+ * says then, record.c each record, group.c datagrams.
+ */
 #ifndef HD_TLS_TLS_H
 #define HD_TLS_TLS_H
 
@@ -27,7 +30,10 @@ struct hd_sealer {
 	uint64_t records;
 };
 
-/* hd_tls_derive: a key for one purpose, from the one in the file: HMAC-SHA256 of these bytes. False: OpenSSL fails. */
+/*
+ * hd_tls_derive: a key for one purpose, from the one in the file: HMAC-SHA256 of these
+ * bytes. False: OpenSSL fails.
+ */
 bool hd_tls_derive(const struct hd_sealer *sealer, const void *what, size_t len, uint8_t out[HD_SEAL_KEY]);
 
 #define HD_TLS_RECORD (16u << 10)      /* plain bytes at most: RFC 8446, 5.1 */
@@ -52,8 +58,9 @@ struct hd_tls_way {
 };
 
 /*
- * hd_tls_way_begin: from the secret that the handshake gives for this direction. hd_tls_way_renew: the next key, as a KeyUpdate announces it. False:
- * OpenSSL fails, and the connection with it. hd_tls_way_end: always, and forgets the keys.
+ * hd_tls_way_begin: from the secret that the handshake gives for this direction. hd_tls_way_renew:
+ * the next key, as a KeyUpdate announces it. False: OpenSSL fails, and the connection with it.
+ * hd_tls_way_end: always, and forgets the keys.
  */
 bool hd_tls_way_begin(struct hd_tls_way *w, const struct hd_sealer *sealer,
 		      const uint8_t secret[HD_TLS_SECRET], bool seals);
@@ -61,9 +68,10 @@ bool hd_tls_way_renew(struct hd_tls_way *w);
 void hd_tls_way_end(struct hd_tls_way *w);
 
 /*
- * hd_tls_record_seal: in place: `len` bytes stand HD_TLS_HEAD behind `record`, which has room for HD_TLS_MORE more. hd_tls_record_len: how long the record is of
- * which so many bytes are there; 0: it is not there whole; -EBADMSG: it is none. hd_tls_record_open: in place as well: how long what was said is; -EBADMSG: it was not
- * said by who has the key, or not now.
+ * hd_tls_record_seal: in place: `len` bytes stand HD_TLS_HEAD behind `record`, which has room for
+ * HD_TLS_MORE more. hd_tls_record_len: how long the record is of which so many bytes are there; 0:
+ * it is not there whole; -EBADMSG: it is none. hd_tls_record_open: in place as well: how long what
+ * was said is; -EBADMSG: it was not said by who has the key, or not now.
  */
 bool hd_tls_record_seal(struct hd_tls_way *w, uint8_t *record, size_t len, enum hd_tls_type type);
 ssize_t hd_tls_record_len(const uint8_t *record, size_t there);
@@ -105,11 +113,12 @@ struct hd_seal {
 };
 
 /*
- * hd_tls_grow: room for `cap` bytes in all; false: no memory. hd_tls_recv: recv(2): bytes, or 0, and what that means stands in the seal. hd_tls_flush: give the
- * socket what is sealed: 0 or a negative errno; what it does not take stays.
+ * hd_tls_grow: room for `cap` bytes in all; false: no memory. hd_tls_recv: recv(2): bytes, or 0,
+ * and what that means stands in the seal. hd_tls_flush: give the socket what is sealed: 0 or a
+ * negative errno; what it does not take stays.
  */
-#define HD_TLS_AHEAD \
-	(32u << 10) /* sealed bytes that are read at once, by who hears little; longer than a record */
+/* sealed bytes that are read at once, by who hears little; longer than a record */
+#define HD_TLS_AHEAD (32u << 10)
 bool hd_tls_grow(struct hd_tls_buffer *b, size_t cap);
 size_t hd_tls_recv(struct hd_seal *s, void *to, size_t len);
 int hd_tls_flush(struct hd_seal *s);

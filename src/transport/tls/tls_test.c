@@ -157,7 +157,10 @@ static void another_key_is_refused_by_both(void **state)
 	scene_close(&s);
 }
 
-/* Nobody speaks to who does not begin with the key: not one byte leaves that he could not have asked any server for. */
+/*
+ * Nobody speaks to who does not begin with the key: not one byte leaves that he could not
+ * have asked any server for.
+ */
 static void plain_words_are_refused(void **state)
 {
 	struct scene s;
@@ -186,7 +189,10 @@ static void a_caller_refuses_plain_words(void **state)
 	scene_close(&s);
 }
 
-/* A call that comes in a record for each byte, and is longer than any of ours, is not waited for: each costs two calls of the kernel's. */
+/*
+ * A call that comes in a record for each byte, and is longer than any of ours, is not waited for:
+ * each costs two calls of the kernel's.
+ */
 static void a_call_without_end_is_refused(void **state)
 {
 	struct scene s;
@@ -286,7 +292,10 @@ static void a_node_that_hears_itself_notices(void **state)
 	scene_close(&s);
 }
 
-/* Longer than a record, in pieces of all lengths, both ways, while keys follow keys every few records. */
+/*
+ * Longer than a record, in pieces of all lengths, both ways, while keys
+ * follow keys every few records.
+ */
 static void long_words_come_whole_through_many_keys(void **state)
 {
 	enum {
@@ -506,7 +515,10 @@ static void datagrams_come_once_and_in_any_order(void **state)
 	members_close(&m);
 }
 
-/* Who says much takes another key, which those who hear him find by the datagram; what has come does not come again. */
+/*
+ * Who says much takes another key, which those who hear him find by the datagram; what has
+ * come does not come again.
+ */
 static void a_member_takes_new_keys(void **state)
 {
 	enum {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Groups by UDP multicast. A membership is a socket: a datagram comes to each socket that is bound to the group, so members of one
- * process or one host need no care of ours. The kernel loops datagrams back to members here, the sender among them. Datagrams
- * stay in their subnet (TTL 1); those longer than the way's MTU are cut and put together by IP. With a key file each is sealed (base/seal.h).
+ * Groups by UDP multicast. A membership is a socket: a datagram comes to each socket that is bound
+ * to the group, so members of one process or one host need no care of ours. The kernel loops
+ * datagrams back to members here, the sender among them. Datagrams stay in their subnet (TTL 1);
+ * those longer than the way's MTU are cut and put together by IP. With a key file each is sealed
+ * (base/seal.h).
  */
 #include "base/advice.h"
 #include "base/interfaces.h"
@@ -22,7 +24,10 @@
 #include <unistd.h>
 
 #define PORTION 32 /* datagrams taken in at once */
-/* Bytes, by the kernel's count: a queue of sends (128 of 4 KiB), each in pieces as an Ethernet takes them. */
+/*
+ * Bytes, by the kernel's count: a queue of sends (128 of 4 KiB), each in pieces
+ * as an Ethernet takes them.
+ */
 #define BACKLOG (1 << 21)
 
 extern const struct hd_caster hd_udp_caster;
@@ -45,11 +50,14 @@ struct udp_cast {
 	const struct hd_seal_module *seals; /* NULL: there is no key */
 	struct hd_sealer *sealer;
 	struct hd_seal_group *seal;
-	/* A datagram as it comes and goes, head and all; a longer one shows itself by the last byte. Sealed: what is sent, too. */
+	/*
+	 * A datagram as it comes and goes, head and all; a longer one shows itself by the last
+	 * byte. Sealed: what is sent, too.
+	 */
 	unsigned char buf[HD_SEAL_MORE + sizeof(struct hd_cast_head) + HD_CAST_MAX + 1];
 };
 
-/* ---- interfaces ------------------------------------------------------------------------------------------------------------------ */
+/* ---- interfaces ------------------------------------------------------------------------------ */
 
 static bool udp_same_address(const struct sockaddr *a, const struct sockaddr *b)
 {
@@ -87,7 +95,10 @@ static bool udp_is_meant(const struct udp_cast *c, unsigned index)
 	       udp_group6(c)->sin6_scope_id == index;
 }
 
-/* Not every interface has a route for groups of IPv6: lo has none. What is sent there would be lost without a word. */
+/*
+ * Not every interface has a route for groups of IPv6: lo has none. What is sent there
+ * would be lost without a word.
+ */
 static int has_route(const struct udp_cast *c, unsigned index)
 {
 	struct sockaddr_in6 to = *udp_group6(c);
@@ -104,8 +115,8 @@ static int has_route(const struct udp_cast *c, unsigned index)
 }
 
 /*
- * The address is named as well: the kernel might give the datagrams one of another interface, or to a group of link scope one of that
- * scope, which is in no subnet of HEDDLE_ALLOW.
+ * The address is named as well: the kernel might give the datagrams one of another interface, or to
+ * a group of link scope one of that scope, which is in no subnet of HEDDLE_ALLOW.
  */
 static int leave_by(struct udp_cast *c, const struct sockaddr_storage *from, unsigned index)
 {
@@ -124,7 +135,10 @@ static int leave_by(struct udp_cast *c, const struct sockaddr_storage *from, uns
 	return rc;
 }
 
-/* Only what we have joined, and where we have joined it: not what others of this host have. See udp_is_ours for IPv6. */
+/*
+ * Only what we have joined, and where we have joined it: not what others of this host have.
+ * See udp_is_ours for IPv6.
+ */
 static int own_groups_only(int fd, int family)
 {
 	int rc;
@@ -181,9 +195,12 @@ static int use_interfaces(struct udp_cast *c, const struct hd_cast_want *want)
 	return rc;
 }
 
-/* ---- arriving -------------------------------------------------------------------------------------------------------------------- */
+/* ---- arriving -------------------------------------------------------------------------------- */
 
-/* Was it sent to the group, and did it come by an interface that we have joined it at? For IPv4 the kernel has looked. */
+/*
+ * Was it sent to the group, and did it come by an interface that we have joined it at? For
+ * IPv4 the kernel has looked.
+ */
 static bool udp_is_ours(const struct udp_cast *c, struct msghdr *msg)
 {
 	struct in6_pktinfo info;
@@ -201,7 +218,10 @@ static bool udp_is_ours(const struct udp_cast *c, struct msghdr *msg)
 	return false;
 }
 
-/* What a sealed datagram holds, in its place; -1: it is nobody's who has the key; -EALREADY: it has come before. */
+/*
+ * What a sealed datagram holds, in its place; -1: it is nobody's who has the key;
+ * -EALREADY: it has come before.
+ */
 static ssize_t udp_unwrap(struct udp_cast *c, size_t len)
 {
 	ssize_t n = c->seals->unwrap(c->seal, c->buf, len, c->buf, sizeof(c->buf));
@@ -256,9 +276,12 @@ static void udp_readable(struct hd_watch *watch, uint32_t events)
 		;
 }
 
-/* ---- the contract ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the contract ---------------------------------------------------------------------------- */
 
-/* A group of link scope is bound only together with one interface. We may have several, so it is told by udp_is_ours alone. */
+/*
+ * A group of link scope is bound only together with one interface. We may have several, so it is
+ * told by udp_is_ours alone.
+ */
 static int bind_to_group(const struct udp_cast *c)
 {
 	struct sockaddr_storage at = c->group;
@@ -277,8 +300,10 @@ static int bind_to_group(const struct udp_cast *c)
 }
 
 /*
- * A queue of sends is posted at once, by somebody who believes in a network that keeps up; datagrams that leave by a device keep their room until it
- * has sent them, those that came until we read. A program that may sets what it wants, the others get as much of it as the host allows (socket(7)).
+ * A queue of sends is posted at once, by somebody who believes in a network that keeps up;
+ * datagrams that leave by a device keep their room until it has sent them, those that came until we
+ * read. A program that may sets what it wants, the others get as much of it as the host allows
+ * (socket(7)).
  */
 static void make_room(int fd)
 {
@@ -377,7 +402,10 @@ static void put_info(struct msghdr *msg, union with_info *control, const struct 
 	memcpy(CMSG_DATA(&control->head), info, sizeof(*info));
 }
 
-/* The message becomes one sealed piece. -EFAULT: memory of it is gone; another negative errno: it is lost. */
+/*
+ * The message becomes one sealed piece. -EFAULT: memory of it is gone; another
+ * negative errno: it is lost.
+ */
 static int udp_wrap(struct udp_cast *c, struct msghdr *msg)
 {
 	uint64_t len = hd_iov_len(msg->msg_iov, (int)msg->msg_iovlen);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A libibverbs with one device, which can be opened and says what it is: stands for a host that has one. */
+/*
+ * A libibverbs with one device, which can be opened and says what it is: stands
+ * for a host that has one.
+ */
 #include <endian.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Lists devices and opens each as programs do that are linked with neither library: by handles and versions. Where something has been
- * preloaded as well, what one of them made is used by the other.
+ * Lists devices and opens each as programs do that are linked with neither library: by handles and
+ * versions. Where something has been preloaded as well, what one of them made is used by the other.
  */
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
@@ -27,7 +27,10 @@ static void *find(const char *library, const char *name, const char *version)
 
 #define PRELOADED(name) ((__typeof__(&(name)))dlsym(RTLD_DEFAULT, #name))
 
-/* A program that is linked with libibverbs, so that it has the preload's, and a library of its that loads the drop-in. */
+/*
+ * A program that is linked with libibverbs, so that it has the preload's, and a library of
+ * its that loads the drop-in.
+ */
 static void mix(struct ibv_context **all, int count)
 {
 	struct ibv_device **list = VERBS(ibv_get_device_list)(NULL);
@@ -54,7 +57,10 @@ static void mix(struct ibv_context **all, int count)
 
 #define OF(library, name) ((__typeof__(&(name)))dlvsym(library, #name, "IBVERBS_1.1"))
 
-/* A program that loads the library for each of its objects, and lets go of it with the object, as tensorpipe does. */
+/*
+ * A program that loads the library for each of its objects, and lets go of it with the
+ * object, as tensorpipe does.
+ */
 static void let_go(int round)
 {
 	void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);

@@ -33,7 +33,7 @@ void dt_sleep(int ms)
 	nanosleep(&t, NULL);
 }
 
-/* ---- objects --------------------------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 /* libdat2's own, either way; in none of its headers. */
 DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE *out);
@@ -156,7 +156,7 @@ void dt_close(struct dt *d)
 	free(d->buf);
 }
 
-/* ---- connections --------------------------------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 DAT_CONN_QUAL dt_qualifier(void)
 {
@@ -227,7 +227,7 @@ DAT_EP_STATE dt_state(struct dt *d, DAT_EP_HANDLE ep)
 	return state;
 }
 
-/* ---- work -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 DAT_DTO_COOKIE dt_cookie(uint64_t n)
 {
@@ -277,7 +277,7 @@ void dt_read(struct dt *d, size_t at, const DAT_RMR_TRIPLET *from, uint64_t cook
 					   DAT_COMPLETION_DEFAULT_FLAG));
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 DAT_EVENT dt_any(struct dt *d, DAT_EVD_HANDLE evd)
 {
@@ -350,7 +350,7 @@ void dt_quiet(struct dt *d, DAT_EVD_HANDLE evd, int ms, const char *what)
 		ct_fail(d->ct, "%s: 0x%x, event 0x%x", what, rc, event.event_number);
 }
 
-/* ---- waiting in a thread ---------------------------------------------------------------------------------------------------------- */
+/* ---- waiting in a thread --------------------------------------------------------------------- */
 
 static void *wait_there(void *arg)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What the cases of dat-conformance may use beside the harness. They are written to uDAPL 1.2's pages and 2.0's headers. Most of them need one
- * process, in which the interface adapter is open twice: a side each.
+ * What the cases of dat-conformance may use beside the harness. They are written to uDAPL 1.2's
+ * pages and 2.0's headers. Most of them need one process, in which the interface adapter is
+ * open twice: a side each.
  */
 #ifndef DT_H
 #define DT_H
@@ -51,37 +52,55 @@ struct dt_pair {
 	struct dt a, b;
 };
 
-/* What libdat2 has no function for, though the table has a slot; it takes the provider's own handle of the adapter: dt_own. */
+/*
+ * What libdat2 has no function for, though the table has a slot; it takes the provider's own
+ * handle of the adapter: dt_own.
+ */
 #define DT_VIA(handle) (*(DAT_PROVIDER **)(handle))
 DAT_IA_HANDLE dt_own(const struct dt *d);
 
-/* ---- objects --------------------------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
-/* dt_open makes everything up to an unconnected endpoint; dt_close frees it, and each call must succeed. */
+/*
+ * dt_open makes everything up to an unconnected endpoint; dt_close frees it,
+ * and each call must succeed.
+ */
 void dt_open(struct ct *ct, struct dt *d, const struct dt_want *want);
 void dt_close(struct dt *d);
 DAT_EP_ATTR dt_attr(const struct dt *d);
 DAT_EP_HANDLE dt_ep(struct dt *d); /* a further endpoint like d's */
 DAT_EVD_HANDLE dt_evd(struct dt *d, DAT_COUNT qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags);
 
-/* dt_open_software: as dt_open, without wishes; and a dispatcher for software events, which the case frees. */
+/*
+ * dt_open_software: as dt_open, without wishes; and a dispatcher for software
+ * events, which the case frees.
+ */
 DAT_EVD_HANDLE dt_open_software(struct ct *ct, struct dt *d);
 
 /* dt_pair_make: two sides that are not connected. */
 void dt_pair_make(struct ct *ct, struct dt_pair *p);
-/* dt_pair_open: two sides that are connected. The second has what `want` says, and the first too unless `alone`. */
+/*
+ * dt_pair_open: two sides that are connected. The second has what `want` says, and the
+ * first too unless `alone`.
+ */
 void dt_pair_open(struct ct *ct, struct dt_pair *p, const struct dt_want *want);
 void dt_pair_close(struct dt_pair *p);
-/* dt_join connects these endpoints; ESTABLISHED has come to both. dt_part disconnects them, and takes both events. */
+/*
+ * dt_join connects these endpoints; ESTABLISHED has come to both. dt_part disconnects
+ * them, and takes both events.
+ */
 void dt_join(struct dt *a, DAT_EP_HANDLE from, struct dt *b, DAT_EP_HANDLE to);
 void dt_part(struct dt *a, DAT_EP_HANDLE from, struct dt *b, DAT_EP_HANDLE to);
-/* dt_qualifier: one that no other case uses. dt_call: dat_ep_connect to b's host. dt_request: the next request of b's. */
+/*
+ * dt_qualifier: one that no other case uses. dt_call: dat_ep_connect to b's host. dt_request:
+ * the next request of b's.
+ */
 DAT_CONN_QUAL dt_qualifier(void);
 void dt_call(struct dt *a, DAT_EP_HANDLE ep, const struct dt *b, DAT_CONN_QUAL q);
 DAT_CR_HANDLE dt_request(struct dt *b);
 DAT_EP_STATE dt_state(struct dt *d, DAT_EP_HANDLE ep);
 
-/* ---- work -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 DAT_DTO_COOKIE dt_cookie(uint64_t n);
 DAT_LMR_TRIPLET dt_seg(const struct dt *d, size_t at, DAT_SEG_LENGTH len);
@@ -96,19 +115,27 @@ void dt_read(struct dt *d, size_t at, const DAT_RMR_TRIPLET *from, uint64_t cook
 /* dt_any: the next event. dt_event: it is of this kind. */
 DAT_EVENT dt_any(struct dt *d, DAT_EVD_HANDLE evd);
 DAT_EVENT dt_event(struct dt *d, DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number);
-/* dt_dto: the next event is a completion of this endpoint with this cookie and status; its length. */
+/*
+ * dt_dto: the next event is a completion of this endpoint with this cookie and status; its length.
+ */
 DAT_SEG_LENGTH dt_dto(struct dt *d, DAT_EVD_HANDLE evd, DAT_EP_HANDLE ep, uint64_t cookie,
 		      DAT_DTO_COMPLETION_STATUS status);
-/* dt_conn: the next event of d's connections is this, of this endpoint. dt_ended: it is DISCONNECTED or BROKEN. */
+/*
+ * dt_conn: the next event of d's connections is this, of this endpoint. dt_ended: it
+ * is DISCONNECTED or BROKEN.
+ */
 DAT_EVENT dt_conn(struct dt *d, DAT_EP_HANDLE ep, DAT_EVENT_NUMBER number);
 void dt_ended(struct dt *d, DAT_EP_HANDLE ep);
-/* dt_pair_ended: so is the connection of both sides. dt_turned_away: this event, after which the endpoint is as before. */
+/*
+ * dt_pair_ended: so is the connection of both sides. dt_turned_away: this event, after which
+ * the endpoint is as before.
+ */
 void dt_pair_ended(struct dt_pair *p);
 void dt_turned_away(struct dt *d, DAT_EP_HANDLE ep, DAT_EVENT_NUMBER number);
 /* dt_quiet fails if an event comes within so many milliseconds. */
 void dt_quiet(struct dt *d, DAT_EVD_HANDLE evd, int ms, const char *what);
 
-/* ---- waiting in a thread ---------------------------------------------------------------------------------------------------------- */
+/* ---- waiting in a thread --------------------------------------------------------------------- */
 
 struct dt_waiter {
 	pthread_t thread;
@@ -120,13 +147,19 @@ struct dt_waiter {
 	_Atomic bool done;
 };
 
-/* dt_waiter_start returns when somebody waits. dt_waiter_join: it has ended; what its call has answered is in *w. dt_waiter_ok: it got an event. */
+/*
+ * dt_waiter_start returns when somebody waits. dt_waiter_join: it has ended; what its call has
+ * answered is in *w. dt_waiter_ok: it got an event.
+ */
 void dt_waiter_start(struct dt *d, struct dt_waiter *w, DAT_EVD_HANDLE evd, DAT_COUNT threshold);
 void dt_waiter_join(struct dt *d, struct dt_waiter *w);
 void dt_waiter_ok(struct dt *d, struct dt_waiter *w);
 void dt_sleep(int ms);
 
-/* dt_waits_on: a thread has not ended that says in *done when it has, and does not in the next 50 ms. */
+/*
+ * dt_waits_on: a thread has not ended that says in *done when it has, and
+ * does not in the next 50 ms.
+ */
 void dt_waits_on(struct ct *ct, const _Atomic bool *done);
 
 #endif

@@ -138,7 +138,9 @@ static void many(struct ct *ct)
 	dt_close(&d);
 }
 
-/* Whose memory was to be touched without a right learns of that; who tried has a completion for it. */
+/*
+ * Whose memory was to be touched without a right learns of that; who tried has a completion for it.
+ */
 static void broken(struct ct *ct)
 {
 	for (int srq = 0; srq < 2; srq++) {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* D8: service points that sockets' addresses lead to: dat_csp_create, dat_ep_common_connect of uDAPL 2.0. */
+/*
+ * D8: service points that sockets' addresses lead to: dat_csp_create,
+ * dat_ep_common_connect of uDAPL 2.0.
+ */
 #include "dt.h"
 
 #include <netinet/in.h>
@@ -86,7 +89,8 @@ static void connects(struct ct *ct)
 }
 
 /*
- * A port that was given up is had again, by the other IA. Whoever else is on this host may be quicker to have it, so a few are tried.
+ * A port that was given up is had again, by the other IA. Whoever else is on this host may be
+ * quicker to have it, so a few are tried.
  */
 static void ports_again(struct ct *ct, struct dt_pair *p)
 {
@@ -106,7 +110,10 @@ static void ports_again(struct ct *ct, struct dt_pair *p)
 	DT_OK(ct, DT_VIA(csp)->csp_free_func(csp));
 }
 
-/* A port is taken once on the host; when its service point is gone, nobody is there, and it may be had again. */
+/*
+ * A port is taken once on the host; when its service point is gone, nobody is there,
+ * and it may be had again.
+ */
 static void ports(struct ct *ct)
 {
 	DAT_CSP_HANDLE csp, other, any;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* D8: connections, dat_ep_connect(3DAT), dat_cr_accept(3DAT), dat_ep_disconnect(3DAT) and the others. */
+/*
+ * D8: connections, dat_ep_connect(3DAT), dat_cr_accept(3DAT),
+ * dat_ep_disconnect(3DAT) and the others.
+ */
 #include "dt.h"
 
 #include <string.h>
@@ -111,8 +114,11 @@ static void in_vain(struct ct *ct)
 	DT_OK(ct, call(&p.a, &p.b, q, 500000, 0, NULL));
 	cr = dt_request(&p.b);
 	dt_conn(&p.a, p.a.ep, DAT_CONNECTION_EVENT_TIMED_OUT);
-	dt_sleep(
-		50); /* nothing tells who is called that the caller has given up, but what comes of the acceptance */
+	/*
+	 * nothing tells who is called that the caller has given up, but
+	 * what comes of the acceptance
+	 */
+	dt_sleep(50);
 	DT_OK(ct, dat_cr_accept(cr, p.b.ep, 0, NULL));
 	dt_conn(&p.b, p.b.ep, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	CT_EQ(ct, dt_state(&p.b, p.b.ep), DAT_EP_STATE_DISCONNECTED);
@@ -149,13 +155,16 @@ static void give_up(struct ct *ct)
 	DT_TYPE(ct, dat_psp_create(p.b.ia, q, p.b.connect, DAT_PSP_CONSUMER_FLAG, &other),
 		DAT_INVALID_HANDLE);
 	DT_OK(ct, dat_psp_free(psp));
-	while (!dat_evd_dequeue(
-		p.b.cr, &event)) /* those that came before they were given up are there to be answered */
+	/* those that came before they were given up are there to be answered */
+	while (!dat_evd_dequeue(p.b.cr, &event))
 		DT_OK(ct, dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle, 0, NULL));
 	dt_pair_close(&p);
 }
 
-/* Graceful: what was posted is done first. Abrupt: what is posted is flushed, at both ends; what is posted later at once. */
+/*
+ * Graceful: what was posted is done first. Abrupt: what is posted is flushed, at both ends; what
+ * is posted later at once.
+ */
 static void disconnect(struct ct *ct)
 {
 	const DAT_SEG_LENGTH len = 100000;
@@ -182,7 +191,8 @@ static void disconnect(struct ct *ct)
 	dt_join(&p.a, p.a.ep, &p.b, p.b.ep);
 	dt_recv(&p.a, p.a.ep, 0, 8, 1);
 	for (uint64_t i = 0; i < 4; i++)
-		dt_send(&p.a, p.a.ep, 0, 8, i, DAT_COMPLETION_SUPPRESS_FLAG); /* nobody receives these */
+		/* nobody receives these */
+		dt_send(&p.a, p.a.ep, 0, 8, i, DAT_COMPLETION_SUPPRESS_FLAG);
 	dt_part(&p.a, p.a.ep, &p.b, p.b.ep);
 	dt_dto(&p.a, p.a.recv, p.a.ep, 1, DAT_DTO_ERR_FLUSHED);
 	for (uint64_t i = 0; i < 4; i++)

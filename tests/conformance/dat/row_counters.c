@@ -27,7 +27,7 @@ static const char *attribute(const DAT_NAMED_ATTR *attr, DAT_COUNT count, const 
 	return NULL;
 }
 
-/* ---- endpoints and event dispatchers ------------------------------------------------------------------------------------------------- */
+/* ---- endpoints and event dispatchers --------------------------------------------------------- */
 
 static void traffic(struct dt_pair *p)
 {
@@ -115,7 +115,7 @@ static void of_dispatchers(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* ---- adapters ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- adapters -------------------------------------------------------------------------------- */
 
 static void of_adapters(struct ct *ct)
 {
@@ -227,7 +227,7 @@ static void errors(struct ct *ct)
 	dt_close(&d);
 }
 
-/* ---- without opening it -------------------------------------------------------------------------------------------------------------------- */
+/* ---- without opening it ---------------------------------------------------------------------- */
 
 static void open_query(struct ct *ct)
 {

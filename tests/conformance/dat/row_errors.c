@@ -136,7 +136,10 @@ static void segments(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* dat_lmr_free(3): what uses the region afterwards fails and reports a protection violation; its memory is not touched. */
+/*
+ * dat_lmr_free(3): what uses the region afterwards fails and reports a protection violation;
+ * its memory is not touched.
+ */
 static void freed(struct ct *ct)
 {
 	const struct dt_want want = { .srq = ct->cs->arg != 0 };
@@ -162,7 +165,10 @@ static void freed(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* Memory that nobody may touch any more while a region has it: what is to be sent of it, or written to it, fails here, and nothing comes of it there. */
+/*
+ * Memory that nobody may touch any more while a region has it: what is to be sent of it, or written
+ * to it, fails here, and nothing comes of it there.
+ */
 static void gone(struct ct *ct)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE), len = 16 * page;
@@ -182,8 +188,8 @@ static void gone(struct ct *ct)
 	seg.segment_length = len;
 	from = (DAT_RMR_TRIPLET){ (uintptr_t)p.b.buf, len, p.b.remote };
 	dt_recv(&p.b, p.b.ep, 0, len, 1);
-	CT_TRUE(ct,
-		!mprotect(place.for_va, len, PROT_NONE)); /* unmapped, the place may be somebody's again */
+	/* unmapped, the place may be somebody's again */
+	CT_TRUE(ct, !mprotect(place.for_va, len, PROT_NONE));
 	if (reads)
 		DT_OK(ct, dat_ep_post_rdma_read(p.a.ep, 1, &seg, dt_cookie(2), &from, 0));
 	else
@@ -196,7 +202,10 @@ static void gone(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* dat_ep_connect(3): addresses that are nobody's, or of no kind that there is; the endpoint stays as it is. */
+/*
+ * dat_ep_connect(3): addresses that are nobody's, or of no kind that there is; the
+ * endpoint stays as it is.
+ */
 static void addresses(struct ct *ct)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET }, group = any, all = any;
@@ -263,9 +272,12 @@ static void too_many(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* ---- handles ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- handles --------------------------------------------------------------------------------- */
 
-/* What is no handle of the kind: another kind's of this adapter. (libdat2 itself looks for NULL only.) */
+/*
+ * What is no handle of the kind: another kind's of this adapter. (libdat2
+ * itself looks for NULL only.)
+ */
 static void handles(struct ct *ct)
 {
 	union {

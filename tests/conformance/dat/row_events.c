@@ -87,7 +87,10 @@ static void waiters(struct ct *ct)
 	dt_close(&d);
 }
 
-/* Two dispatchers of one notification object: which of them has something; none while it is disabled or waited for. */
+/*
+ * Two dispatchers of one notification object: which of them has something; none while it
+ * is disabled or waited for.
+ */
 static void notification(struct ct *ct)
 {
 	DAT_EVD_HANDLE evd[2], who;
@@ -134,8 +137,9 @@ static void notification(struct ct *ct)
 }
 
 /*
- * That there is nothing is said of completions by the bare type, without the class of errors, as OFA's providers do: dtest -p compares with that.
- * Of other events it is said with the class, as there.
+ * That there is nothing is said of completions by the bare type, without the class of
+ * errors, as OFA's providers do: dtest -p compares with that. Of other events it is said
+ * with the class, as there.
  */
 static void bare_types(struct ct *ct)
 {
@@ -158,7 +162,10 @@ static void bare_types(struct ct *ct)
 	dt_close(&d);
 }
 
-/* dapltest makes more than 500 in one adapter with ten threads of fourteen endpoints; the last can be waited for as the first. */
+/*
+ * dapltest makes more than 500 in one adapter with ten threads of fourteen endpoints; the last can
+ * be waited for as the first.
+ */
 static void many(struct ct *ct)
 {
 	enum {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* D8: the InfiniBand extensions of dat_ib_extensions.h: immediate data, atomic operations, datagrams. */
+/*
+ * D8: the InfiniBand extensions of dat_ib_extensions.h: immediate data,
+ * atomic operations, datagrams.
+ */
 #include "dt.h"
 
 #include <netinet/in.h>
@@ -31,7 +34,7 @@ static DAT_EVENT ext_dto(struct dt *d, DAT_EVD_HANDLE evd, DAT_EP_HANDLE ep, DAT
 	return event;
 }
 
-/* ---- connected endpoints ------------------------------------------------------------------------------------------------------------ */
+/* ---- connected endpoints --------------------------------------------------------------------- */
 
 static void immediate(struct ct *ct)
 {
@@ -115,7 +118,7 @@ static void atomics(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* ---- datagrams ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- datagrams ------------------------------------------------------------------------------- */
 
 struct ud {
 	struct dt d[2];
@@ -213,7 +216,10 @@ static void datagrams(struct ct *ct)
 	ud_close(&u);
 }
 
-/* Too long, without an address, of a connected endpoint, or what datagrams cannot do; one that nobody waits for is lost. */
+/*
+ * Too long, without an address, of a connected endpoint, or what datagrams cannot do; one that
+ * nobody waits for is lost.
+ */
 static void datagram_errors(struct ct *ct)
 {
 	DAT_RMR_TRIPLET there;
@@ -234,7 +240,8 @@ static void datagram_errors(struct ct *ct)
 	dt_quiet(&u.d[0], u.d[0].request, 10, "nothing was posted");
 	DT_OK(ct, ud_send(&u, 0, 0, 8, 2)); /* nobody waits for it */
 	ext_dto(&u.d[0], u.d[0].request, u.ep[0], DAT_IB_UD_SEND, 2, DAT_DTO_SUCCESS);
-	dt_join(&u.d[0], u.d[0].ep, &u.d[1], u.d[1].ep); /* which goes the same way: it has come by then */
+	/* which goes the same way: it has come by then */
+	dt_join(&u.d[0], u.d[0].ep, &u.d[1], u.d[1].ep);
 	dt_recv(&u.d[1], u.ep[1], 0, HEADER + 8, 3);
 	dt_quiet(&u.d[1], u.d[1].recv, 20, "it was lost");
 	DT_OK(ct, ud_send(&u, 0, 0, 8, 4));
@@ -266,7 +273,10 @@ static void datagram_refused(struct ct *ct)
 	ud_close(&u);
 }
 
-/* Who has called is no more when that is accepted: the endpoint is told so, and takes the next call. */
+/*
+ * Who has called is no more when that is accepted: the endpoint is told so,
+ * and takes the next call.
+ */
 static void datagram_caller_gone(struct ct *ct)
 {
 	DAT_CONN_QUAL q = dt_qualifier();
@@ -296,7 +306,10 @@ static void datagram_caller_gone(struct ct *ct)
 	ud_close(&u);
 }
 
-/* A handshake may be freed as soon as it is told of, by either side, and once; how its sides reach each other stays. */
+/*
+ * A handshake may be freed as soon as it is told of, by either side, and once; how its
+ * sides reach each other stays.
+ */
 static void datagram_handshakes(struct ct *ct)
 {
 	char why[] = "not today";
@@ -349,7 +362,10 @@ static bool says(const DAT_NAMED_ATTR *attrs, int count, const DAT_NAMED_ATTR *w
 	return false;
 }
 
-/* Programs go by what these say, as providers over verbs have them: dtest reads from remote memory where DAT_IB_RDMA_READ is TRUE alone. */
+/*
+ * Programs go by what these say, as providers over verbs have them: dtest reads from remote memory
+ * where DAT_IB_RDMA_READ is TRUE alone.
+ */
 static void attributes(struct ct *ct)
 {
 	static const DAT_NAMED_ATTR wanted[] = {

@@ -65,7 +65,9 @@ static void traffic(struct ct *ct)
 	dt_close(&d);
 }
 
-/* The other side is killed: the connection ends, what is posted is flushed, the adapter works on. */
+/*
+ * The other side is killed: the connection ends, what is posted is flushed, the adapter works on.
+ */
 static void killed(struct ct *ct)
 {
 	struct dt_pair p;
@@ -90,8 +92,8 @@ static void killed(struct ct *ct)
 }
 
 /*
- * Last words: what a completion has said of a send arrives, though the process is gone at once and the other has not looked since.
- * arg: by _exit(2), which asks nobody once more.
+ * Last words: what a completion has said of a send arrives, though the process is gone at once and
+ * the other has not looked since. arg: by _exit(2), which asks nobody once more.
  */
 static void last_words(struct ct *ct)
 {
@@ -120,7 +122,10 @@ static void last_words(struct ct *ct)
 	dt_close(&d);
 }
 
-/* A buffer of a shared queue that a long message has begun to fill comes back when its sender is gone. */
+/*
+ * A buffer of a shared queue that a long message has begun to fill comes back
+ * when its sender is gone.
+ */
 static void taken(struct ct *ct)
 {
 	const struct dt_want want = { .srq = ct->rank == 1, .size = 64 << 20 };

@@ -45,7 +45,10 @@ static void unsignalled(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* The waiter sleeps on until the sender asks for it; then it gets the first, and the others are there. */
+/*
+ * The waiter sleeps on until the sender asks for it; then it gets the first,
+ * and the others are there.
+ */
 static void solicited(struct ct *ct)
 {
 	struct dt_waiter w;

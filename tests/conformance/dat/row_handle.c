@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* D6: DAT_INVALID_HANDLE, in every place of every call, for handles of every other kind, freed ones and none. */
+/*
+ * D6: DAT_INVALID_HANDLE, in every place of every call, for handles of every other
+ * kind, freed ones and none.
+ */
 #include "dt.h"
 
 #include <netinet/in.h>
@@ -191,7 +194,7 @@ static void none(struct ct *ct)
 	close_box(&b);
 }
 
-/* ---- freed ones ------------------------------------------------------------------------------------------------------------------- */
+/* ---- freed ones ------------------------------------------------------------------------------ */
 
 static DAT_HANDLE make_point(struct box *b, int kind)
 {
@@ -270,7 +273,10 @@ static void unmake(struct box *b, int kind, DAT_HANDLE h)
 		DT_OK(b->d.ct, unmakers[kind](h));
 }
 
-/* "Use of the handle of the destroyed … in any consequent operation fails": through libdat2 too, which looks into it. */
+/*
+ * "Use of the handle of the destroyed … in any consequent operation fails": through libdat2
+ * too, which looks into it.
+ */
 static void freed(struct ct *ct)
 {
 	struct box b;

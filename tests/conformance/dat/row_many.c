@@ -13,7 +13,10 @@ enum {
 	KILOBYTES_EACH = 64
 };
 
-/* All are connected and all receive, into fewer buffers than there are endpoints; a connection costs two endpoints in this process. */
+/*
+ * All are connected and all receive, into fewer buffers than there are endpoints; a connection
+ * costs two endpoints in this process.
+ */
 static void many(struct ct *ct)
 {
 	const struct dt_want want = { .srq = true, .srq_dtos = BUFFERS, .dtos = 16, .evd = 4096 };

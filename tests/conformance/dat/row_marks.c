@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* D1, D5: how many buffers an endpoint has, and high watermarks: dat_ep_recv_query(3DAT), dat_ep_set_watermark(3DAT). */
+/*
+ * D1, D5: how many buffers an endpoint has, and high watermarks: dat_ep_recv_query(3DAT),
+ * dat_ep_set_watermark(3DAT).
+ */
 #include "dt.h"
 
 #define INFINITE DAT_WATERMARK_INFINITE
@@ -32,7 +35,7 @@ static void expect_soft(struct dt *d)
 	CT_EQ(d->ct, data.reason, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
 }
 
-/* ---- how many -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- how many -------------------------------------------------------------------------------- */
 
 /* What is posted to an endpoint's own queue is its own; of a shared one, what it takes. */
 static void counts(struct ct *ct)
@@ -86,9 +89,12 @@ static void outstanding(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* ---- soft -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- soft ------------------------------------------------------------------------------------ */
 
-/* Once for each setting, when there are more than that; in the call, where there are more already; again when some were given back. */
+/*
+ * Once for each setting, when there are more than that; in the call, where there are more already;
+ * again when some were given back.
+ */
 static void soft(struct ct *ct)
 {
 	DAT_EP_PARAM param;
@@ -125,7 +131,10 @@ static void soft(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* Seen even where nobody makes progress between taking and reading: posting a buffer lets in a message that waited for it. */
+/*
+ * Seen even where nobody makes progress between taking and reading: posting a buffer lets in a
+ * message that waited for it.
+ */
 static void waited(struct ct *ct)
 {
 	struct dt_pair p;
@@ -164,9 +173,12 @@ static void attribute(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* ---- hard -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- hard ------------------------------------------------------------------------------------ */
 
-/* The connection breaks; what was taken is received, what was not stays in the queue, and the endpoint may connect again. */
+/*
+ * The connection breaks; what was taken is received, what was not stays in the queue, and the
+ * endpoint may connect again.
+ */
 static void hard(struct ct *ct)
 {
 	struct dt_pair p;

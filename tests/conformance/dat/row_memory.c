@@ -56,7 +56,10 @@ static void short_read(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* What is not allowed there: an error here, the connection breaks at both ends, the rest is flushed. */
+/*
+ * What is not allowed there: an error here, the connection breaks at both
+ * ends, the rest is flushed.
+ */
 static void refused(struct ct *ct)
 {
 	for (int k = 0; k < 4; k++) {
@@ -96,7 +99,10 @@ static void refused(struct ct *ct)
 	}
 }
 
-/* Behind what goes on for long: which was refused, and that the connection has broken, is seen all the same. */
+/*
+ * Behind what goes on for long: which was refused, and that the connection has
+ * broken, is seen all the same.
+ */
 static void refused_behind(struct ct *ct)
 {
 	for (int round = 0; round < 10; round++) {
@@ -119,7 +125,8 @@ static void refused_behind(struct ct *ct)
 			status[i] = dto.status;
 		}
 		CT_TRUE(ct, status[2] != DAT_DTO_SUCCESS);
-		if (status[0] == DAT_DTO_SUCCESS) /* else it was cut short by what was refused behind it */
+		if (status[0] == DAT_DTO_SUCCESS)
+			/* else it was cut short by what was refused behind it */
 			CT_EQ(ct, status[round & 1 ? 1 : 2], DAT_DTO_ERR_REMOTE_ACCESS);
 		if (status[0] != DAT_DTO_SUCCESS || round & 1)
 			CT_EQ(ct, status[2], DAT_DTO_ERR_FLUSHED);
@@ -225,7 +232,9 @@ static DAT_RMR_CONTEXT bind_at(struct dt *d, DAT_RMR_HANDLE rmr, size_t at, DAT_
 	return context;
 }
 
-/* A window is open where it is bound, under its latest context alone, and not once it is unbound. */
+/*
+ * A window is open where it is bound, under its latest context alone, and not once it is unbound.
+ */
 static void windows(struct ct *ct)
 {
 	for (int k = 0; k < 3; k++) {
@@ -429,7 +438,10 @@ static void empty(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* Memory that is not there, all of it or its end, and memory that may not be written to where that is asked for. */
+/*
+ * Memory that is not there, all of it or its end, and memory that may not be written to
+ * where that is asked for.
+ */
 static void not_there(struct ct *ct)
 {
 	DAT_REGION_DESCRIPTION r;
@@ -439,8 +451,8 @@ static void not_there(struct ct *ct)
 	char *at = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	dt_open(ct, &d, NULL);
-	CT_TRUE(ct, at != MAP_FAILED &&
-			    !munmap(at + 2 * page, page)); /* not before: an IA maps a page of its own */
+	/* not before: an IA maps a page of its own */
+	CT_TRUE(ct, at != MAP_FAILED && !munmap(at + 2 * page, page));
 	for (size_t from = 0; from <= 2 * page; from += page) {
 		r.for_va = at + from;
 		DT_TYPE(ct,

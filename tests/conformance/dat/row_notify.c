@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* D8: waiting, by several threads and for several dispatchers: dat_evd_wait(3DAT), dat_cno_wait(3DAT) and what they are woken by. */
+/*
+ * D8: waiting, by several threads and for several dispatchers: dat_evd_wait(3DAT),
+ * dat_cno_wait(3DAT) and what they are woken by.
+ */
 #include "dt.h"
 
 #include <stdlib.h>
@@ -166,7 +169,10 @@ static void await_calls(struct ct *ct, const struct calls *c, int n)
 	CT_EQ(ct, c->n, n);
 }
 
-/* An agent is called for each dispatcher that has something, as long as it is the agent; at the end with DAT_HANDLE_NULL. */
+/*
+ * An agent is called for each dispatcher that has something, as long as it is the agent; at the
+ * end with DAT_HANDLE_NULL.
+ */
 static void agents(struct ct *ct)
 {
 	struct calls first = { 0 }, second = { 0 };
@@ -231,7 +237,10 @@ static void enabling(struct ct *ct)
 	join(&s);
 	CT_TRUE(ct, s.rc == DAT_SUCCESS && s.evd == evd);
 	DT_OK(ct, dat_evd_dequeue(evd, &event));
-	/* what waits there when a dispatcher gets a notification object is not told again, and nothing is lost */
+	/*
+	 * what waits there when a dispatcher gets a notification object is not told
+	 * again, and nothing is lost
+	 */
 	DT_OK(ct, dat_evd_modify_cno(evd, DAT_HANDLE_NULL));
 	post(&d, evd);
 	DT_TYPE(ct, dat_cno_wait(cno, 20000, &who), DAT_QUEUE_EMPTY);
@@ -241,7 +250,9 @@ static void enabling(struct ct *ct)
 	dt_close(&d);
 }
 
-/* Completions, connections and requests come by a notification object just as software events do. */
+/*
+ * Completions, connections and requests come by a notification object just as software events do.
+ */
 static void cno_streams(struct ct *ct)
 {
 	DAT_EVD_HANDLE who;
@@ -266,9 +277,11 @@ static void cno_streams(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* ---- dispatchers -------------------------------------------------------------------------------------------------------------------- */
+/* ---- dispatchers ----------------------------------------------------------------------------- */
 
-/* A second waiter, a dequeue and a free meet the first; the states of its queue for who may wait. */
+/*
+ * A second waiter, a dequeue and a free meet the first; the states of its queue for who may wait.
+ */
 static void busy(struct ct *ct)
 {
 	DAT_EVD_PARAM param;
@@ -332,7 +345,10 @@ static void *post_many(void *arg)
 	return NULL;
 }
 
-/* Several threads post to a queue that is too short for them: none is lost, and each one's come in order. */
+/*
+ * Several threads post to a queue that is too short for them: none is lost, and
+ * each one's come in order.
+ */
 static void posters(struct ct *ct)
 {
 	struct poster p[POSTERS];
@@ -381,7 +397,9 @@ static void thresholds(struct ct *ct)
 	post(&d, evd);
 	dt_waiter_ok(&d, &w);
 	CT_EQ(ct, w.more, param.evd_qlen - 1);
-	/* those are there for a waiter who comes later, and a higher threshold takes none of them */
+	/*
+	 * those are there for a waiter who comes later, and a higher threshold takes none of them
+	 */
 	DT_TYPE(ct, dat_evd_wait(evd, 1000, param.evd_qlen, &event, &more), DAT_TIMEOUT_EXPIRED);
 	CT_EQ(ct, more, param.evd_qlen - 1);
 	for (int left = param.evd_qlen - 2; left >= 0; left--) {
@@ -392,7 +410,8 @@ static void thresholds(struct ct *ct)
 	dt_close(&d);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* which takes what a cancelled thread had on its stack for still in use there */
+/* which takes what a cancelled thread had on its stack for still in use there */
+#ifndef __SANITIZE_ADDRESS__
 static void cancel(struct ct *ct, pthread_t thread)
 {
 	void *result;
@@ -430,7 +449,10 @@ static void cancelled_waiters(struct ct *ct)
 }
 #endif
 
-/* More completions than the queue was made for: it grows, or says that it did not; what is there stays in order. */
+/*
+ * More completions than the queue was made for: it grows, or says that it did not; what
+ * is there stays in order.
+ */
 static void overflow(struct ct *ct)
 {
 	const struct dt_want want = { .evd = 8, .dtos = 64 };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* D8: what all objects have in common: types, consumer contexts, being in use, going with their adapter; and names of errors. */
+/*
+ * D8: what all objects have in common: types, consumer contexts, being in use, going with their
+ * adapter; and names of errors.
+ */
 #include "dt.h"
 
 #include <stdlib.h>
@@ -120,7 +123,10 @@ static void contexts(struct ct *ct)
 	free(o.d.buf);
 }
 
-/* What a query of an object says of its adapter is the handle that dat_ia_open gave, and good for calls. */
+/*
+ * What a query of an object says of its adapter is the handle that dat_ia_open
+ * gave, and good for calls.
+ */
 static void adapters(struct ct *ct)
 {
 	union {
@@ -159,7 +165,10 @@ static void adapters(struct ct *ct)
 	free(o.d.buf);
 }
 
-/* Gracefully, an adapter is closed when the last of them has gone, and not before, whichever that is. */
+/*
+ * Gracefully, an adapter is closed when the last of them has gone, and not
+ * before, whichever that is.
+ */
 static void graceful(struct ct *ct)
 {
 	struct one o;
@@ -213,7 +222,10 @@ static void in_use(struct ct *ct)
 	dt_close(&d);
 }
 
-/* A dispatcher for errors that a consumer gives to a second instance stays when that is closed, either way. */
+/*
+ * A dispatcher for errors that a consumer gives to a second instance stays when
+ * that is closed, either way.
+ */
 static void shared_errors(struct ct *ct)
 {
 	struct dt d;
@@ -234,7 +246,10 @@ static void shared_errors(struct ct *ct)
 	dt_close(&d);
 }
 
-/* Each type and subtype has a name (libdat2 has none for the youngest types), and what is none has not. */
+/*
+ * Each type and subtype has a name (libdat2 has none for the youngest types),
+ * and what is none has not.
+ */
 static void names(struct ct *ct)
 {
 	const char *type, *sub;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* D6, D8: DAT_INVALID_PARAMETER and its like: masks, lengths, flags, limits, and places to answer into that are none. */
+/*
+ * D6, D8: DAT_INVALID_PARAMETER and its like: masks, lengths, flags, limits, and places to
+ * answer into that are none.
+ */
 #include "dt.h"
 
 #include <limits.h>
@@ -134,7 +137,7 @@ static void dispatchers(struct ct *ct)
 	dt_close(&d);
 }
 
-/* ---- endpoints --------------------------------------------------------------------------------------------------------------------- */
+/* ---- endpoints ------------------------------------------------------------------------------- */
 
 static DAT_RETURN create(struct dt *d, const DAT_EP_ATTR *attr)
 {
@@ -239,7 +242,7 @@ static void modify(struct ct *ct)
 	dt_close(&d);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static DAT_RETURN lmr(struct dt *d, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION r, DAT_VLEN len, DAT_VA_TYPE va)
 {
@@ -266,7 +269,8 @@ static void memory(struct ct *ct)
 	r.for_va = d.buf;
 	BAD(lmr(&d, (DAT_MEM_TYPE)9, r, 8, DAT_VA_TYPE_VA));
 	BAD(lmr(&d, DAT_MEM_TYPE_VIRTUAL, r, 8, (DAT_VA_TYPE)9));
-	BAD(lmr(&d, DAT_MEM_TYPE_VIRTUAL, r, UINT64_MAX, DAT_VA_TYPE_VA)); /* round the end of memory */
+	/* round the end of memory */
+	BAD(lmr(&d, DAT_MEM_TYPE_VIRTUAL, r, UINT64_MAX, DAT_VA_TYPE_VA));
 	BAD(dat_lmr_create(d.ia, DAT_MEM_TYPE_VIRTUAL, r, 8, d.pz, DT_PRIVILEGES, DAT_VA_TYPE_VA, NULL,
 			   &local, NULL, NULL, NULL));
 	r.for_lmr_handle = d.pz;
@@ -289,7 +293,7 @@ static void memory(struct ct *ct)
 	dt_close(&d);
 }
 
-/* ---- windows ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 static DAT_RETURN bind_it(struct dt *d, DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLET *seg,
 			  DAT_MEM_PRIV_FLAGS priv, DAT_COMPLETION_FLAGS flags)
@@ -299,7 +303,10 @@ static DAT_RETURN bind_it(struct dt *d, DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, 
 	return dat_rmr_bind(rmr, lmr, seg, priv, DAT_VA_TYPE_VA, d->ep, dt_cookie(1), flags, &context);
 }
 
-/* Of another zone than the endpoint's; of a region of another; without the region's privilege; flags that are not for it. */
+/*
+ * Of another zone than the endpoint's; of a region of another; without the region's privilege;
+ * flags that are not for it.
+ */
 static void binding(struct ct *ct)
 {
 	DAT_RMR_HANDLE rmr, strange;
@@ -353,9 +360,12 @@ static void binding(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* ---- requests ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-/* More segments than the endpoint was made for; longer than its messages may be; flags that are not of its kind. */
+/*
+ * More segments than the endpoint was made for; longer than its messages may be; flags
+ * that are not of its kind.
+ */
 static void requests(struct ct *ct)
 {
 	DAT_LMR_TRIPLET seg[8];

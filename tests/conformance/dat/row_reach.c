@@ -37,7 +37,10 @@ static DAT_RETURN call(struct dt *d, DAT_EP_HANDLE ep, const void *addr, DAT_CON
 			      DAT_CONNECT_DEFAULT_FLAG);
 }
 
-/* What becomes of an endpoint that does not get there: this event, the end of what was posted, and a new try works. */
+/*
+ * What becomes of an endpoint that does not get there: this event, the end of what was
+ * posted, and a new try works.
+ */
 static void fails(struct dt *d, const void *addr, DAT_CONN_QUAL q, DAT_TIMEOUT us, DAT_EVENT_NUMBER number)
 {
 	DAT_CONNECTION_EVENT_DATA data;
@@ -124,7 +127,7 @@ static void timed_out(struct ct *ct)
 	dt_close(&d);
 }
 
-/* ---- the other process dies ---------------------------------------------------------------------------------------------------------- */
+/* ---- the other process dies ------------------------------------------------------------------ */
 
 static DAT_CONN_QUAL meet(struct ct *ct, struct dt *d, const struct dt_want *want)
 {
@@ -141,7 +144,9 @@ static DAT_CONN_QUAL meet(struct ct *ct, struct dt *d, const struct dt_want *wan
 	return q;
 }
 
-/* It says nothing more: BROKEN, and what was posted comes back in its order, requests and receives. */
+/*
+ * It says nothing more: BROKEN, and what was posted comes back in its order, requests and receives.
+ */
 static void dies(struct ct *ct)
 {
 	DAT_EVENT event;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* D8: requests that are handed on, dat_cr_handoff(3DAT), and endpoints that are made for them, dat_psp_create(3DAT). */
+/*
+ * D8: requests that are handed on, dat_cr_handoff(3DAT), and endpoints that are made for
+ * them, dat_psp_create(3DAT).
+ */
 #include "dt.h"
 
 #include <stdlib.h>
@@ -21,9 +24,11 @@ static void message(struct dt *a, DAT_EP_HANDLE from, struct dt *b, DAT_EP_HANDL
 	dt_dto(a, a->request, from, 2, DAT_DTO_SUCCESS);
 }
 
-/* ---- handed on ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- handed on ------------------------------------------------------------------------------- */
 
-/* To a service of another instance: the request is the same there, and the caller does not notice. */
+/*
+ * To a service of another instance: the request is the same there, and the caller does not notice.
+ */
 static void handed_on(struct ct *ct)
 {
 	DAT_CONN_QUAL first = dt_qualifier(), second = dt_qualifier();
@@ -97,7 +102,7 @@ static void in_vain(struct ct *ct)
 	dt_close(&p.a);
 }
 
-/* ---- endpoints for requests ----------------------------------------------------------------------------------------------------------- */
+/* ---- endpoints for requests ------------------------------------------------------------------ */
 
 #define HANDLES \
 	(DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE | \
@@ -122,7 +127,10 @@ static DAT_EP_HANDLE endpoint_of(struct dt *d, DAT_CR_HANDLE cr)
 	return param.local_ep_handle;
 }
 
-/* It has nothing when it comes, and cannot accept before it has what it needs; then it is the program's. */
+/*
+ * It has nothing when it comes, and cannot accept before it has what it needs;
+ * then it is the program's.
+ */
 static void made(struct ct *ct)
 {
 	DAT_CONN_QUAL q = dt_qualifier();
@@ -145,7 +153,8 @@ static void made(struct ct *ct)
 	CT_EQ(ct, dt_state(&p.b, ep), DAT_EP_STATE_UNCONFIGURED_TENTATIVE);
 	DT_ERR(ct, dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_STATE,
 	       DAT_INVALID_STATE_EP_UNCONFTENTATIVE);
-	DT_TYPE(ct, dat_cr_accept(cr, p.b.ep, 0, NULL), DAT_INVALID_HANDLE); /* that one, and no other */
+	/* that one, and no other */
+	DT_TYPE(ct, dat_cr_accept(cr, p.b.ep, 0, NULL), DAT_INVALID_HANDLE);
 	DT_TYPE(ct, dat_ep_free(ep), DAT_INVALID_STATE);
 	configure(&p.b, ep);
 	CT_EQ(ct, dt_state(&p.b, ep), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);

@@ -15,7 +15,7 @@ static DAT_SRQ_PARAM query(struct dt *d)
 	return p;
 }
 
-/* ---- D1 -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- D1 -------------------------------------------------------------------------------------- */
 
 /* The example of dat_srq_query(3DAT): available 3, 2, 2; outstanding 3, 3, 2, or unknown. */
 static void counts(struct ct *ct)
@@ -61,7 +61,10 @@ static void take(struct dt_pair *p, uint64_t cookie)
 	dt_any(&p->b, p->b.recv);
 }
 
-/* Once for each setting, when there are fewer than that; in the call, where there are fewer already. */
+/*
+ * Once for each setting, when there are fewer than that; in the call, where
+ * there are fewer already.
+ */
 static void low_watermark(struct ct *ct)
 {
 	struct dt_pair p;
@@ -107,7 +110,10 @@ static void low_from_the_start(struct ct *ct)
 	dt_close(&d);
 }
 
-/* Buffers whose completions have not been read count as well: dat_srq_resize(3DAT). Nothing is posted. */
+/*
+ * Buffers whose completions have not been read count as well:
+ * dat_srq_resize(3DAT). Nothing is posted.
+ */
 static void unread(struct dt_pair *p)
 {
 	dt_srq_recv(&p->b, 0, 8, 1);
@@ -126,9 +132,8 @@ static void unread(struct dt_pair *p)
 		dt_dto(&p->a, p->a.request, p->a.ep, 6, DAT_DTO_SUCCESS);
 	}
 	dt_srq_recv(&p->b, 0, 8, 2);
-	DT_OK(p->a.ct,
-	      dat_srq_resize(p->b.srq,
-			     2)); /* larger than it was, though there are more that nobody has read */
+	/* larger than it was, though there are more that nobody has read */
+	DT_OK(p->a.ct, dat_srq_resize(p->b.srq, 2));
 	for (int i = 0; i < 2; i++)
 		dt_dto(&p->b, p->b.recv, p->b.ep, 5, DAT_DTO_SUCCESS);
 	take(p, 4);
@@ -185,7 +190,10 @@ static void objects(struct ct *ct)
 	DT_TYPE(ct, dat_srq_create(d.ia, d.pz, &attr, &srq), DAT_INVALID_PARAMETER);
 	attr = (DAT_SRQ_ATTR){ 8, 1 << 20, DAT_SRQ_LW_DEFAULT };
 	DT_TYPE(ct, dat_srq_create(d.ia, d.pz, &attr, &srq), DAT_INVALID_PARAMETER);
-	/* the zones of a queue and of its endpoints are the same here, and endpoints with one have attributes */
+	/*
+	 * the zones of a queue and of its endpoints are the same here, and endpoints
+	 * with one have attributes
+	 */
 	DT_OK(ct, dat_pz_create(d.ia, &pz));
 	ep_attr = dt_attr(&d);
 	DT_TYPE(ct, dat_ep_create_with_srq(d.ia, pz, d.recv, d.request, d.connect, d.srq, &ep_attr, &ep),
@@ -196,9 +204,12 @@ static void objects(struct ct *ct)
 	dt_close(&d);
 }
 
-/* ---- D2 -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- D2 -------------------------------------------------------------------------------------- */
 
-/* Messages of all lengths around three segments of 100 bytes, apart from one another: all full but the last used, nothing behind it. */
+/*
+ * Messages of all lengths around three segments of 100 bytes, apart from one another: all full but
+ * the last used, nothing behind it.
+ */
 static void segments(struct ct *ct)
 {
 	static const DAT_SEG_LENGTH lengths[] = { 0, 1, 99, 100, 101, 199, 200, 201, 299, 300 };
@@ -228,7 +239,10 @@ static void segments(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* Neither segments nor a vector: for a message of nothing. A segment of no length may be anything. Cookies are NULL, or the same. */
+/*
+ * Neither segments nor a vector: for a message of nothing. A segment of no length may be anything.
+ * Cookies are NULL, or the same.
+ */
 static void nothing(struct ct *ct)
 {
 	DAT_LMR_TRIPLET odd = { 12345, 0, 0xdead };
@@ -263,7 +277,7 @@ static void too_long(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* ---- D4, D5 -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- D4, D5 ---------------------------------------------------------------------------------- */
 
 /* Two connections into one queue: each in the order of its sends, into whichever buffers. */
 static void order(struct ct *ct)
@@ -307,7 +321,10 @@ static void order(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* Endpoints that are not connected, or no longer, take nothing, and the queue's buffers are not theirs to flush. */
+/*
+ * Endpoints that are not connected, or no longer, take nothing, and the queue's buffers
+ * are not theirs to flush.
+ */
 static void only_connected(struct ct *ct)
 {
 	struct dt_pair p;

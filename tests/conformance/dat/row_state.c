@@ -101,7 +101,7 @@ static void strike(struct scene *s)
 	dt_close(&s->d);
 }
 
-/* ---- what may be done ------------------------------------------------------------------------------------------------------------- */
+/* ---- what may be done ------------------------------------------------------------------------ */
 
 #define BIT(state) (1u << (state))
 #define BEFORE (BIT(UNCONNECTED) | BIT(RESERVED) | BIT(PASSIVE))
@@ -254,7 +254,8 @@ static void permitted(struct ct *ct)
 					    DAT_GET_SUBTYPE(rc) != (DAT_RETURN)about[i].answer)
 				ct_fail(ct, "%s when %s: 0x%x", calls[c].name, about[i].name, rc);
 		}
-	dt_dto(&s.d, s.d.recv, s.of[ENDED], 1, DAT_DTO_ERR_FLUSHED); /* of "recv": at once, this one alone */
+	/* of "recv": at once, this one alone */
+	dt_dto(&s.d, s.d.recv, s.of[ENDED], 1, DAT_DTO_ERR_FLUSHED);
 	dt_quiet(&s.d, s.d.request, 20, "nothing was posted");
 	strike(&s);
 }
@@ -292,7 +293,7 @@ static void flushed(struct ct *ct)
 	strike(&s);
 }
 
-/* ---- parting ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- parting --------------------------------------------------------------------------------- */
 
 static void is_parting(struct dt_pair *p)
 {
@@ -300,7 +301,10 @@ static void is_parting(struct dt_pair *p)
 	dt_quiet(&p->a, p->a.connect, 30, "it has work under way");
 }
 
-/* Gracefully: it waits until the other end has received; receives may be posted, and requests may not. */
+/*
+ * Gracefully: it waits until the other end has received; receives may be
+ * posted, and requests may not.
+ */
 static void parting(struct ct *ct)
 {
 	struct dt_pair p;
@@ -339,7 +343,10 @@ static void unsuccessful(struct dt *d, uint64_t cookie, bool by_us)
 		dto->status == DAT_DTO_ERR_FLUSHED || (!by_us && dto->status == DAT_DTO_ERR_TRANSPORT));
 }
 
-/* The patience ends: an abrupt disconnect, the other end's, or its death by ours. All that was posted ends, in order. */
+/*
+ * The patience ends: an abrupt disconnect, the other end's, or its death by ours. All that
+ * was posted ends, in order.
+ */
 static void parting_abruptly(struct ct *ct)
 {
 	for (int how = 0; how < 3; how++) {
@@ -359,7 +366,8 @@ static void parting_abruptly(struct ct *ct)
 		else
 			DT_OK(ct, dat_ep_free(p.b.ep));
 		dt_conn(&p.a, p.a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-		for (uint64_t i = 0; i < 3; i++) /* what was on its way may fail for what the other end did */
+		/* what was on its way may fail for what the other end did */
+		for (uint64_t i = 0; i < 3; i++)
 			unsuccessful(&p.a, i, how == 0);
 		for (uint64_t i = 0; i < 3; i++)
 			dt_dto(&p.a, p.a.recv, p.a.ep, 10 + i, DAT_DTO_ERR_FLUSHED);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* D1, D3, D8: what programs ask for when they make and change objects, and what these then say of themselves. */
+/*
+ * D1, D3, D8: what programs ask for when they make and change objects, and what
+ * these then say of themselves.
+ */
 #include "dt.h"
 
 #include <signal.h>
 #include <string.h>
 
-/* ---- endpoints -------------------------------------------------------------------------------------------------------------------- */
+/* ---- endpoints ------------------------------------------------------------------------------- */
 
 /* What the attributes of the IA do not name is refused, and so is what a flag excludes. */
 static void not_to_be_had(struct ct *ct)
@@ -50,7 +53,10 @@ static void segments_of_shared(struct ct *ct)
 	dt_close(&d);
 }
 
-/* Receives that wait already stay where they are when other things are changed: dat_ep_modify(3DAT). */
+/*
+ * Receives that wait already stay where they are when other things are
+ * changed: dat_ep_modify(3DAT).
+ */
 static void changed_around_receives(struct ct *ct)
 {
 	DAT_EP_PARAM want = { .ep_attr = { .max_rdma_read_in = 4,
@@ -89,7 +95,7 @@ static void changed_around_receives(struct ct *ct)
 	dt_pair_close(&p);
 }
 
-/* ---- dispatchers ------------------------------------------------------------------------------------------------------------------- */
+/* ---- dispatchers ----------------------------------------------------------------------------- */
 
 static DAT_EVD_STATE configuration(struct dt *d)
 {
@@ -170,7 +176,7 @@ static void interrupted(struct ct *ct)
 	dt_close(&d);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Others get a context of memory that they may reach, and none of another. */
 static void contexts(struct ct *ct)
@@ -202,7 +208,7 @@ static void contexts(struct ct *ct)
 	dt_close(&d);
 }
 
-/* ---- the IA and its service points --------------------------------------------------------------------------------------------------- */
+/* ---- the IA and its service points ----------------------------------------------------------- */
 
 /* It is called what it was opened by, and has windows of either scope. */
 static void adapter(struct ct *ct)

@@ -28,10 +28,14 @@ void bf_send(struct ct_ep *e, int rank, const void *buf, size_t len, uint64_t da
 /* bf_expect posts the tag where the case is a tagged one, with a buffer that cannot be. */
 void bf_expect(struct ct_ep *e, void *ctx);
 
-/* bf_told waits until a message is handed over, and checks what its completion and its context say. */
+/*
+ * bf_told waits until a message is handed over, and checks what its completion and its context say.
+ */
 struct fi_recv_context *bf_told(struct ct_ep *e, void *ctx, struct ct_comp *c);
 
-/* bf_take calls fi_recvmsg or fi_trecvmsg, as the case has it, with these flags; the call's answer. */
+/*
+ * bf_take calls fi_recvmsg or fi_trecvmsg, as the case has it, with these flags; the call's answer.
+ */
 ssize_t bf_take(struct ct_ep *e, struct fi_recv_context *context, void *buf, size_t len, uint64_t flags);
 
 /* bf_claim claims a message as operation `ctx` and waits for it; bf_discard drops one. */

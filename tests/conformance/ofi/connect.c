@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Connected endpoints, for cases that were written for connectionless ones. Two ranks are connected pair by pair:
- * the n-th endpoint of rank 0 with the n-th of rank 1. Rank 0 is called: it has no endpoint before a request has
- * come, so the other calls when it enables its own, and both finish in ct_join.
+ * Connected endpoints, for cases that were written for connectionless ones. Two ranks are connected
+ * pair by pair: the n-th endpoint of rank 0 with the n-th of rank 1. Rank 0 is called: it has no
+ * endpoint before a request has come, so the other calls when it enables its own, and both finish
+ * in ct_join.
  */
 #include "connect.h"
 

@@ -19,7 +19,10 @@
 #define CT_API FI_VERSION(1, 17)
 #define CT_MR_NONE (-1)
 
-/* Whether libfabric may be loaded once for all cases: not where cases set Heddle's variables for single processes. */
+/*
+ * Whether libfabric may be loaded once for all cases: not where cases set Heddle's
+ * variables for single processes.
+ */
 extern const bool ct_loads_once;
 
 #define CT_OK(ct, call) \
@@ -140,11 +143,17 @@ fi_addr_t ct_insert(struct ct_ep *ep, const char *name);
 void ct_join(struct ct_ep *ep);
 /* ct_start opens domain and endpoint and joins: what most cases begin with. */
 void ct_start(struct ct *ct, struct ct_dom *dom, struct ct_ep *ep, const struct ct_want *want);
-/* ct_start_up is ct_start, and the ranks have talked: before a connection is up -FI_EAGAIN may be the answer to anything. */
+/*
+ * ct_start_up is ct_start, and the ranks have talked: before a connection is up -FI_EAGAIN may
+ * be the answer to anything.
+ */
 void ct_start_up(struct ct *ct, struct ct_dom *dom, struct ct_ep *ep, const struct ct_want *want);
 /* ct_finish meets the other ranks and closes both; every fi_close must succeed. */
 void ct_finish(struct ct_ep *ep);
-/* ct_finish_quiet is ct_finish of endpoints that have refused calls: they still work, and nothing comes of those. */
+/*
+ * ct_finish_quiet is ct_finish of endpoints that have refused calls: they still work,
+ * and nothing comes of those.
+ */
 void ct_finish_quiet(struct ct_ep *ep);
 
 /* ---- completions (comp.c) ---- */
@@ -153,7 +162,9 @@ void ct_finish_quiet(struct ct_ep *ep);
 bool ct_read_cq(struct ct_ep *e, struct fid_cq *cq, struct ct_comp *c);
 /* ct_poll takes the oldest completion, if there is one. */
 bool ct_poll(struct ct_ep *e, struct ct_comp *c);
-/* ct_any waits for a completion; ct_of waits for the one with this context and leaves the others. */
+/*
+ * ct_any waits for a completion; ct_of waits for the one with this context and leaves the others.
+ */
 void ct_any(struct ct_ep *e, struct ct_comp *c);
 void ct_of(struct ct_ep *e, void *ctx, struct ct_comp *c);
 /* ct_done is ct_of, and the completion must be a success; returns the length. */
@@ -190,7 +201,9 @@ void ct_recv_kind(struct ct_ep *e, bool tagged, void *buf, size_t len, void *ctx
 /* ct_inject_room: a buffer for inject_size bytes and `more`; *max is inject_size. */
 char *ct_inject_room(struct ct_ep *e, size_t more, size_t *max);
 
-/* ct_ping shows that the endpoint still works: a tagged message there and back, with data checked. */
+/*
+ * ct_ping shows that the endpoint still works: a tagged message there and back, with data checked.
+ */
 void ct_ping(struct ct_ep *e, int rank);
 
 #endif

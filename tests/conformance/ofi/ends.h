@@ -16,19 +16,27 @@ struct end {
 	size_t namelen;
 };
 
-/* end_open_dom: a domain and its events, and who listens. end_open_ep: an endpoint with its queue; info NULL: the domain's. */
+/*
+ * end_open_dom: a domain and its events, and who listens. end_open_ep: an endpoint with its queue;
+ * info NULL: the domain's.
+ */
 void end_open_dom(struct ct *ct, struct end *d);
 void end_close_dom(struct end *d);
 void end_open_ep(struct end *d, struct fi_info *info, struct ct_ep *e);
 void end_close_ep(struct ct_ep *e);
 
-/* end_request: the next that somebody asks for. end_join: both ranks have an endpoint that is connected; end_finish: it closes. end_call: rank 1 calls. */
+/*
+ * end_request: the next that somebody asks for. end_join: both ranks have an endpoint that is
+ * connected; end_finish: it closes. end_call: rank 1 calls.
+ */
 struct fi_info *end_request(struct end *d);
 void end_join(struct ct *ct, struct end *d);
 void end_finish(struct end *d);
 void end_call(struct end *d);
 
-/* end_no_event: none comes, for so many ms. end_cancelled: the completion of this context says so. */
+/*
+ * end_no_event: none comes, for so many ms. end_cancelled: the completion of this context says so.
+ */
 void end_no_event(struct end *d, int ms);
 void end_cancelled(struct ct_ep *e, void *ctx);
 

@@ -25,7 +25,8 @@ struct fi_info *ct_hints(struct ct *ct, const struct ct_want *want)
 		ct_fail(ct, "fi_allocinfo: no memory");
 	h->caps = want->caps ? want->caps : ct->conf->caps;
 	if (ct->conf->type == FI_EP_MSG && !want->type)
-		h->caps &= ~FI_SOURCE; /* "only applies to connectionless endpoints", fi_getinfo(3) */
+		/* "only applies to connectionless endpoints", fi_getinfo(3) */
+		h->caps &= ~FI_SOURCE;
 	h->mode = want->mode;
 	h->ep_attr->type = want->type ? want->type : ct->conf->type;
 	h->fabric_attr->prov_name = strdup(ct->conf->provider);
@@ -205,8 +206,9 @@ fi_addr_t ct_insert(struct ct_ep *e, const char *name)
 	fi_addr_t addr = FI_ADDR_NOTAVAIL;
 
 	/*
-	 * fi_av(3) wants names in FI_ADDR_STR format as an array of strings; libfabric's own shm provider
-	 * (1.17) takes the string itself.  No other provider that this runs on has string names.
+	 * fi_av(3) wants names in FI_ADDR_STR format as an array of strings; libfabric's
+	 * own shm provider (1.17) takes the string itself. No other provider that this
+	 * runs on has string names.
 	 */
 	CT_EQ(e->ct, fi_av_insert(e->av, name, 1, &addr, 0, NULL), 1);
 	CT_TRUE(e->ct, addr != FI_ADDR_NOTAVAIL);

@@ -35,7 +35,10 @@ static void __attribute__((noreturn)) usage_error(void)
 	exit(2);
 }
 
-/* Is the provider there at all?  Asked in a process of its own, as libfabric must not start in the runner. */
+/*
+ * Is the provider there at all? Asked in a process of its own, as libfabric must
+ * not start in the runner.
+ */
 static void probe(struct ct *ct)
 {
 	static const struct ct_want usual;
@@ -50,7 +53,10 @@ static void probe(struct ct *ct)
 	fi_freeinfo(hints);
 }
 
-/* Loopback addresses where the provider takes IP addresses, else its own choice; tagged messages where it has them. */
+/*
+ * Loopback addresses where the provider takes IP addresses, else its own choice; tagged
+ * messages where it has them.
+ */
 static void find_node(struct ct_conf *conf)
 {
 	static const struct ct_case cs = { .row = "probe", .name = "probe", .role = { probe } };
@@ -194,8 +200,9 @@ static bool not_for(const struct ct_conf *conf, const struct ct_case *cs)
 }
 
 /*
- * libfabric looks for its providers, and reads the kernel's symbols twice for what one of them may want: most of a short case's time. Not
- * where the cases are in other namespaces, whose interfaces it has to see.
+ * libfabric looks for its providers, and reads the kernel's symbols twice for what one of them
+ * may want: most of a short case's time. Not where the cases are in other namespaces, whose
+ * interfaces it has to see.
  */
 static void load_providers(const struct ct_conf *conf)
 {

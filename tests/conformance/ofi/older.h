@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Names that libfabric's newer headers lack or warn of, as 1.17 has them: the cases compile against either. Included after all headers of
- * libfabric, which define them where they are old.
+ * Names that libfabric's newer headers lack or warn of, as 1.17 has them: the cases compile against
+ * either. Included after all headers of libfabric, which define them where they are old.
  */
 #ifndef CT_OLDER_H
 #define CT_OLDER_H

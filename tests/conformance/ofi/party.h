@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Members of collective groups: each process has some of them, so that there may be more than processes. */
+/*
+ * Members of collective groups: each process has some of them, so that there
+ * may be more than processes.
+ */
 #ifndef PARTY_H
 #define PARTY_H
 
@@ -20,7 +23,8 @@ struct seat { /* a member that is in this process */
 struct party {
 	struct ct *ct;
 	struct ct_dom dom;
-	struct ct_ep e; /* its AV and CQs are those of all seats; its endpoint is the first of them */
+	/* its AV and CQs are those of all seats; its endpoint is the first of them */
+	struct ct_ep e;
 	struct fid_eq *eq;
 	struct fid_cntr *cntr; /* of what is written, where it is asked for */
 	fi_addr_t key;	       /* of its AV, where want.av_keys is set */
@@ -31,20 +35,26 @@ struct party {
 };
 
 /*
- * party_open: so many members, dealt to the processes like cards. Without caps they have messages beside FI_COLLECTIVE. party_close closes all; groups have been left. party_shut: without
- * meeting the others, of whom one is dead.
+ * party_open: so many members, dealt to the processes like cards. Without caps they have messages
+ * beside FI_COLLECTIVE. party_close closes all; groups have been left. party_shut: without meeting
+ * the others, of whom one is dead.
  */
 void party_open(struct ct *ct, struct party *p, int members, const struct ct_want *want);
 void party_close(struct party *p);
 void party_shut(struct party *p);
 
-/* party_join: the members of this list, those of this process, join group `g`; -1 ends the list, NULL: all. party_leave. */
+/*
+ * party_join: the members of this list, those of this process, join group `g`; -1 ends the
+ * list, NULL: all. party_leave.
+ */
 void party_join(struct party *p, int g, const int *list);
 void party_leave(struct party *p, int g);
 /* The two halves of party_join: the calls, and waiting for as many events. */
 void party_call(struct party *p, int g, const int *list);
 void party_wait_joined(struct party *p, int events);
-/* party_event: one event of the queue, an error entry as well (*err, else 0); false: there is none. */
+/*
+ * party_event: one event of the queue, an error entry as well (*err, else 0); false: there is none.
+ */
 bool party_event(struct party *p, uint32_t *code, struct fi_eq_err_entry *err);
 
 /* party_rank: of a member in a list, or -1. */

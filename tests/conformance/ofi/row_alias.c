@@ -242,7 +242,10 @@ static void triggers_more(struct ct *ct)
 	ct_take_back(&x.e, &x.r);
 }
 
-/* Receives through the alias of a receiver, whatever call they are: none takes a message before its time. */
+/*
+ * Receives through the alias of a receiver, whatever call they are: none takes a
+ * message before its time.
+ */
 static void triggers_receives(struct ct *ct)
 {
 	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_TRIGGER };

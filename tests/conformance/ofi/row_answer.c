@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What a listener's program may do with a request but answer it, and what goes with calls and answers: fi_cm(3). Rank 0 listens, rank 1 calls. */
+/*
+ * What a listener's program may do with a request but answer it, and what goes with calls and
+ * answers: fi_cm(3). Rank 0 listens, rank 1 calls.
+ */
 #include "connect.h"
 
 #include <stdlib.h>
@@ -68,9 +71,12 @@ static void refused(struct side *s, struct fid_ep *ep)
 	CT_EQ(s->ct, err.err, FI_ECONNREFUSED);
 }
 
-/* ---- data ------------------------------------------------------------------------------------------------------------ */
+/* ---- data ------------------------------------------------------------------------------------ */
 
-/* FI_OPT_CM_DATA_SIZE bounds what is exchanged: as many bytes arrive, and one more is cut off, at each call: fi_cm(3), notes. */
+/*
+ * FI_OPT_CM_DATA_SIZE bounds what is exchanged: as many bytes arrive, and one more is cut off, at
+ * each call: fi_cm(3), notes.
+ */
 static void data_bounds(struct ct *ct)
 {
 	char room[sizeof(struct fi_eq_cm_entry) + 4096], *data;
@@ -109,9 +115,12 @@ static void data_bounds(struct ct *ct)
 	side_close(&s);
 }
 
-/* ---- no answer --------------------------------------------------------------------------------------------------------- */
+/* ---- no answer ------------------------------------------------------------------------------- */
 
-/* The endpoint that was opened for a request goes before it has accepted: so the request has failed, and its caller is told. */
+/*
+ * The endpoint that was opened for a request goes before it has accepted: so the request has
+ * failed, and its caller is told.
+ */
 static void acceptor_closes(struct ct *ct)
 {
 	struct fi_info *info;
@@ -136,8 +145,9 @@ static void acceptor_closes(struct ct *ct)
 }
 
 /*
- * Of two endpoints that were opened for a request one may go, and the other accepts it; and one whose request was answered by another takes
- * nobody else's, though its handle may be of the same place in memory.
+ * Of two endpoints that were opened for a request one may go, and the other accepts it; and
+ * one whose request was answered by another takes nobody else's, though its handle may be of
+ * the same place in memory.
  */
 static void second_acceptor(struct ct *ct)
 {
@@ -176,7 +186,7 @@ static void second_acceptor(struct ct *ct)
 	side_close(&s);
 }
 
-/* ---- the next listener ------------------------------------------------------------------------------------------------- */
+/* ---- the next listener ----------------------------------------------------------------------- */
 
 static struct fid_ep *answer(struct side *s)
 {
@@ -213,7 +223,10 @@ static void listen_again(struct side *s)
 	fi_freeinfo(info);
 }
 
-/* A listener goes, and another comes at its port: who calls that meets it, though he has read nothing of the first one's end. */
+/*
+ * A listener goes, and another comes at its port: who calls that meets it, though he has read
+ * nothing of the first one's end.
+ */
 static void listener_reopened(struct ct *ct)
 {
 	struct fid_ep *ep;
@@ -238,7 +251,10 @@ static void listener_reopened(struct ct *ct)
 	side_close(&s);
 }
 
-/* A passive endpoint has the name that it is given, before it listens and then; FI_BACKLOG is for either time. */
+/*
+ * A passive endpoint has the name that it is given, before it listens and then;
+ * FI_BACKLOG is for either time.
+ */
 static void pep_named(struct side *s)
 {
 	char name[CT_NAME] = "";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Atomic operations: fi_atomic(3). Rank 0 changes the memory of rank 1, which does no more than wait in
- * ct_sync, where it makes progress.
+ * Atomic operations: fi_atomic(3). Rank 0 changes the memory of rank 1, which does no more than
+ * wait in ct_sync, where it makes progress.
  */
 #include "region.h"
 
@@ -72,7 +72,7 @@ static void store(struct ct_ep *e, struct ct_place at, uint64_t value)
 	perform(e, &(struct op){ FI_UINT64, FI_ATOMIC_WRITE, 1, &value, NULL, NULL }, at);
 }
 
-/* ---- what each operation does --------------------------------------------------------------------------- */
+/* ---- what each operation does ---------------------------------------------------------------- */
 
 /* The page's own words, in one type each. */
 #define EXPECT(T, a, b, c, integer) \
@@ -233,9 +233,12 @@ static void counts(struct ct *ct)
 	ct_take_back(&x.e, &x.r);
 }
 
-/* ---- the calls ------------------------------------------------------------------------------------------ */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
-/* Segments here for operands, comparands and results, cut differently; and there, with fi_compare_atomicmsg and fi_fetch_atomicmsg. */
+/*
+ * Segments here for operands, comparands and results, cut differently; and there, with
+ * fi_compare_atomicmsg and fi_fetch_atomicmsg.
+ */
 static void vectors(struct ct *ct)
 {
 	uint64_t buf[8] = { 11, 12, 13, 14, 15, 16, 17, 18 }, compare[8], old[9] = { 0 };
@@ -265,7 +268,8 @@ static void vectors(struct ct *ct)
 		ct_done(&x.e, CTX(2));
 		CT_TRUE(ct, old[0] == 11 && old[1] == 0);
 		CT_TRUE(ct, !memcmp(old + 2, buf + 1, 7 * sizeof(old[0])));
-		memset(compare, 0, sizeof(compare)); /* the first four are 0 there; of the others, two */
+		/* the first four are 0 there; of the others, two */
+		memset(compare, 0, sizeof(compare));
 		compare[4] = 22;
 		compare[6] = 26;
 		if (x.dom.info->tx_attr->rma_iov_limit >= 2) {
@@ -374,7 +378,7 @@ static void completions(struct ct *ct)
 	ct_take_back(&x.e, &x.r);
 }
 
-/* ---- order and atomicity -------------------------------------------------------------------------------- */
+/* ---- order and atomicity --------------------------------------------------------------------- */
 
 #define DEPTH 64
 
@@ -411,7 +415,10 @@ static void order(struct ct *ct)
 
 #define ADDS 1000
 
-/* Two ranks add to a word of the third, which changes another half of it by its own atomic instructions. */
+/*
+ * Two ranks add to a word of the third, which changes another half of it by its
+ * own atomic instructions.
+ */
 static void shared_word(struct ct *ct)
 {
 	struct ct_rig x;
@@ -469,9 +476,12 @@ static void fence(struct ct *ct)
 	ct_take_back(&x.e, &x.r);
 }
 
-/* ---- counting ------------------------------------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
-/* fi_endpoint(3): FI_WRITE counts base operations, FI_READ those that fetch; FI_REMOTE_… the same at the target. */
+/*
+ * fi_endpoint(3): FI_WRITE counts base operations, FI_READ those that fetch;
+ * FI_REMOTE_… the same at the target.
+ */
 static void counters(struct ct *ct)
 {
 	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_ATOMIC | FI_RMA_EVENT };
@@ -495,7 +505,7 @@ static void counters(struct ct *ct)
 	ct_close(&x.dom);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------ */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void must_fail(struct ct_ep *e, const struct op *o, struct ct_place at)
 {

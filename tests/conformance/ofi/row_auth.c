@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M20: authorization keys, fi_endpoint(3), fi_domain(3), fi_av(3) and fi_mr(3); FI_AUTH_KEY, fi_msg(3). */
+/* M20: authorization keys, fi_endpoint(3), fi_domain(3), fi_av(3) and
+ * fi_mr(3); FI_AUTH_KEY, fi_msg(3). */
 #include "connect.h"
 #include "keyed.h"
 #include "region.h"
@@ -32,7 +33,8 @@ static struct ct_want with(const struct ct *ct, const char *domain, const char *
 	return (struct ct_want){ .type = type_of(ct), .domain_key = domain, .ep_key = own };
 }
 
-/* Whatever was posted to the third rank, or by it to the others, comes to nothing but errors at who sent it. */
+/* Whatever was posted to the third rank, or by it to the others, comes to nothing
+ * but errors at who sent it. */
 static void nothing_but_errors(struct ct_ep *e, const void *in, const char *what)
 {
 	struct ct_comp c;
@@ -45,7 +47,8 @@ static void nothing_but_errors(struct ct_ep *e, const void *in, const char *what
 		ct_fail(e->ct, "%s", what);
 }
 
-/* Two with one key talk, tagged and untagged; the third, with another or none, hears nothing of them nor they of it. */
+/* Two with one key talk, tagged and untagged; the third, with another or none, hears
+ * nothing of them nor they of it. */
 static void three(struct ct *ct, const struct ct_want *want)
 {
 	char in[4][64] = { { 0 } }, out[8] = "whisper";
@@ -143,7 +146,7 @@ static void long_messages(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* ---- one-sided operations ------------------------------------------------------------------------------ */
+/* ---- one-sided operations -------------------------------------------------------------------- */
 
 static int written(struct ct_ep *e, const struct ct_place *at, void *buf, size_t len)
 {
@@ -215,7 +218,8 @@ static struct fid_mr *keyed_region(struct ct_ep *e, void *mem, size_t len, const
 	return mr;
 }
 
-/* A region with another key than its endpoint's: nobody who reaches the endpoint has it. One with the same. */
+/* A region with another key than its endpoint's: nobody who reaches the endpoint
+ * has it. One with the same. */
 static void region_keys(struct ct *ct)
 {
 	struct ct_want want = with(ct, NULL, JOB);
@@ -253,7 +257,7 @@ static void region_keys(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* ---- keys in an AV ------------------------------------------------------------------------------------- */
+/* ---- keys in an AV --------------------------------------------------------------------------- */
 
 /* An endpoint with the keys from `first` on, of `caps`. Not enabled yet. */
 static void open_keyed(struct ct *ct, struct keyed *s, uint64_t caps, int first)
@@ -269,7 +273,8 @@ static void say(struct keyed *s, int rank, int key, uint64_t tag)
 	CT_EQ(s->e.ct, ct_done(&s->e, NULL) * 0, 0);
 }
 
-/* An address says which key is used; the completion says which was; a receive may ask for one address, or for one key. */
+/* An address says which key is used; the completion says which was; a receive may ask for one
+ * address, or for one key. */
 static void two_keys(struct ct *ct)
 {
 	uint64_t in[6] = { 0 };
@@ -438,7 +443,7 @@ static void region_from_av(struct ct *ct)
 	ct_finish(&s.e);
 }
 
-/* ---- what is refused ----------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void lookups(struct ct *ct, struct keyed *s, fi_addr_t addr, const char *wanted)
 {
@@ -567,7 +572,7 @@ static void hints_refused(struct ct *ct)
 	refuses(ct, &none, connected);
 }
 
-/* ---- connections --------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void connection(struct ct *ct)
 {
@@ -580,7 +585,8 @@ static void connection(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Who has another key, or none, does not get the connection; the caller learns that there is none. */
+/* Who has another key, or none, does not get the connection; the caller
+ * learns that there is none. */
 static void connection_refused(struct ct *ct)
 {
 	static const char *const pairs[][2] = { { JOB, OTHER }, { JOB, NULL }, { NULL, JOB } };
@@ -615,7 +621,7 @@ static void connection_refused(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* ---- groups -------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 /* Rank 0 says something to a group: rank 1 has its key, rank 2 another. */
 static void group(struct ct *ct)

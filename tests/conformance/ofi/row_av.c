@@ -82,7 +82,10 @@ static void insert(struct ct *ct)
 	done(&e);
 }
 
-/* Indices are known beforehand in a table: the array for them may be NULL. Those of a map are indices as well, as with libfabric's providers. */
+/*
+ * Indices are known beforehand in a table: the array for them may be NULL. Those of a map are
+ * indices as well, as with libfabric's providers.
+ */
 static void insert_null(struct ct *ct)
 {
 	struct sockaddr_in sin[3] = { sin_of(0), sin_of(1), sin_of(2) };
@@ -160,7 +163,10 @@ static void insertsym(struct ct *ct)
 	done(&e);
 }
 
-/* The first host may be named; those after one without a number at its end cannot be. What is not inserted has no address. */
+/*
+ * The first host may be named; those after one without a number at its end cannot be. What is not
+ * inserted has no address.
+ */
 static void insertsym_names(struct ct *ct)
 {
 	fi_addr_t addr[4];
@@ -287,7 +293,10 @@ static void open_bad(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* count and ep_per_node say what is expected, FI_SYMMETRIC how it looks: more may come, and of other kinds. arg: expected */
+/*
+ * count and ep_per_node say what is expected, FI_SYMMETRIC how it looks: more may come, and of
+ * other kinds. arg: expected
+ */
 static void hints(struct ct *ct)
 {
 	struct fi_av_attr attr = { .type = FI_AV_TABLE,
@@ -357,7 +366,10 @@ static fi_addr_t told(struct ct_ep *e, const fi_addr_t *from)
 	return c.src;
 }
 
-/* Completions name a sender as the program calls him; calls go on to name his address. arg 1: he is called so only after his insertion */
+/*
+ * Completions name a sender as the program calls him; calls go on to name his address. arg 1: he is
+ * called so only after his insertion
+ */
 static void user_id(struct ct *ct)
 {
 	const bool later = ct->cs->arg;
@@ -390,7 +402,10 @@ static void user_id(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Others of the same AV are called by their addresses, also those that come before the first with an identifier, and after it at its place. */
+/*
+ * Others of the same AV are called by their addresses, also those that come before the first with
+ * an identifier, and after it at its place.
+ */
 static void user_id_others(struct ct *ct)
 {
 	struct ct_want want = { .caps = USER_IDS };
@@ -439,7 +454,8 @@ static void user_id_refused(struct ct *ct)
 	CT_EQ(ct, fi_av_insert(e.av, &sin, 1, NULL, FI_AV_USER_ID, NULL),
 	      -FI_EINVAL); /* what is it called? */
 	CT_EQ(ct, fi_av_insert(e.av, &sin, 1, &addr, 0, NULL), 1);
-	CT_EQ(ct, kd_ops(ct, e.av)->set_user_id(e.av, addr, CALLED, 0), -FI_EINVAL); /* not opened for that */
+	/* not opened for that */
+	CT_EQ(ct, kd_ops(ct, e.av)->set_user_id(e.av, addr, CALLED, 0), -FI_EINVAL);
 	CT_OK(ct, fi_av_open(dom.domain, &attr, &av, NULL));
 	CT_EQ(ct, fi_av_insert(av, &sin, 1, &addr, FI_AV_USER_ID, NULL),
 	      -FI_EINVAL); /* opened for the other way */

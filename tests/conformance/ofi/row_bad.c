@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M22: wrong arguments are refused at the call, nothing is posted, and the endpoint goes on working. */
+/*
+ * M22: wrong arguments are refused at the call, nothing is posted, and the
+ * endpoint goes on working.
+ */
 #include "ct.h"
 
 #include <stdlib.h>
@@ -87,7 +90,10 @@ static void get_nowhere(struct ct_ep *e, struct iovec *iov, size_t count, bool t
 		ct_recv_kind(e, tagged, NULL, 8, CTX(1));
 }
 
-/* Nothing is written to NULL, whatever its length: what has no bytes is received there, and what has some is cut off. */
+/*
+ * Nothing is written to NULL, whatever its length: what has no bytes is received there, and
+ * what has some is cut off.
+ */
 static void null_room(struct ct *ct)
 {
 	char in[8], out[16];
@@ -98,7 +104,8 @@ static void null_room(struct ct *ct)
 
 	ct_fill(out, 16, 1);
 	ct_start_up(ct, &dom, &e, NULL);
-	for (size_t i = 0; i < (ct->conf->type == FI_EP_DGRAM ? 8 : 16); i++) { /* datagrams need not wait */
+	for (size_t i = 0; i < (ct->conf->type == FI_EP_DGRAM ? 8 : 16); i++) {
+		/* datagrams need not wait */
 		const bool tagged = i & 1, two = i & 2, late = i & 8;
 		const size_t fits = two ? 8 : 0, len = i & 4 ? fits + 8 : fits;
 
@@ -209,7 +216,10 @@ static void op_flags(struct ct *ct)
 		m.addr = t.addr = FI_ADDR_UNSPEC;
 		CT_REFUSED(ct, fi_recvmsg(e.ep, &m, UNKNOWN_FLAG));
 		CT_REFUSED(ct, fi_trecvmsg(e.ep, &t, UNKNOWN_FLAG));
-		/* A multi-receive needs FI_MULTI_RECV among the capabilities, fi_getinfo(3); these had not. */
+		/*
+		 * A multi-receive needs FI_MULTI_RECV among the capabilities,
+		 * fi_getinfo(3); these had not.
+		 */
 		if (!(dom.info->caps & FI_MULTI_RECV))
 			CT_REFUSED(ct, fi_recvmsg(e.ep, &m, FI_MULTI_RECV));
 	}

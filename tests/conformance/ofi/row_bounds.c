@@ -73,7 +73,10 @@ static void sweep_recv(struct ct_ep *e, bool tagged)
 			sweep_check(e, buf[s], n - SLOTS);
 		buf[s] = ct_alloc(e->ct, len + PAD);
 		memset(buf[s], 0x55, len + PAD);
-		/* Every second buffer is longer than its message: the boundary must end the receive. */
+		/*
+		 * Every second buffer is longer than its message: the
+		 * boundary must end the receive.
+		 */
 		if (tagged)
 			ct_trecv(e, buf[s], len + (n & 1 ? PAD : 0), n, 0, CTX(n + 1));
 		else

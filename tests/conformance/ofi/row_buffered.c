@@ -13,7 +13,10 @@
 
 static const size_t lens[] = { 0, 1, 8, 64, 4000, LIMIT, LIMIT + 1, 20000, 70000, 300000, MOST };
 
-/* The bit in hints says that a program could; what it gets is the plain info first, and one with the bit. */
+/*
+ * The bit in hints says that a program could; what it gets is the plain info
+ * first, and one with the bit.
+ */
 static void infos(struct ct *ct)
 {
 	struct ct_want want = { .mode = FI_BUFFERED_RECV };
@@ -47,7 +50,9 @@ static void check_told(struct ct *ct, const struct ct_comp *c, size_t len, uint6
 	ct_verify(ct, c->buf, len > LIMIT ? MIN : len, seed, "handed over");
 }
 
-/* Every size, claimed and discarded; in the order in which they came, or behind each other's back. */
+/*
+ * Every size, claimed and discarded; in the order in which they came, or behind each other's back.
+ */
 static void sizes(struct ct *ct)
 {
 	struct ct_want want = bf_want(ct);
@@ -276,7 +281,10 @@ static void options(struct ct *ct)
 
 #define MANY 20000
 
-/* Messages that the program keeps hold the sender up at some point, and nothing is lost; they stay readable. */
+/*
+ * Messages that the program keeps hold the sender up at some point, and nothing is
+ * lost; they stay readable.
+ */
 static void kept(struct ct *ct)
 {
 	struct ct_want want = bf_want(ct);
@@ -343,7 +351,10 @@ static void long_limit(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* The receiver closes its endpoint while it holds messages: those who still wait for them learn of it. */
+/*
+ * The receiver closes its endpoint while it holds messages: those who still
+ * wait for them learn of it.
+ */
 static void closed_while_queued(struct ct *ct)
 {
 	struct ct_want want = bf_want(ct);
@@ -372,7 +383,10 @@ static void closed_while_queued(struct ct *ct)
 	free(buf);
 }
 
-/* The sender is killed: what it has sent whole can be read and claimed, what it has only announced cannot. */
+/*
+ * The sender is killed: what it has sent whole can be read and claimed, what it
+ * has only announced cannot.
+ */
 static void sender_dies(struct ct *ct)
 {
 	struct ct_want want = bf_want(ct);
@@ -409,7 +423,10 @@ static void sender_dies(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* A tag that was posted can be cancelled, and takes no message then; peeking and claiming works beside. */
+/*
+ * A tag that was posted can be cancelled, and takes no message then; peeking
+ * and claiming works beside.
+ */
 static void tags(struct ct *ct)
 {
 	struct ct_want want = bf_want(ct);

@@ -47,7 +47,10 @@ static void cancel(struct ct *ct)
 			ct_any(&e, &c);
 			CT_EQ(ct, c.err, FI_ECANCELED);
 			CT_TRUE(ct, c.ctx == CTX(10 * i + which + 1));
-			/* A second time there is nothing to cancel; whatever it answers, no entry may come. */
+			/*
+			 * A second time there is nothing to cancel; whatever it
+			 * answers, no entry may come.
+			 */
 			fi_cancel(&e.ep->fid, CTX(10 * i + which + 1));
 		}
 	}
@@ -84,7 +87,10 @@ static void cancel_one(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Cancels race with messages: each receive completes exactly once, either way, and no message is lost. */
+/*
+ * Cancels race with messages: each receive completes exactly once, either
+ * way, and no message is lost.
+ */
 static void cancel_race(struct ct *ct)
 {
 	struct ct_want want = { .msg_order = FI_ORDER_SAS };
@@ -118,7 +124,10 @@ static void cancel_race(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* A large message whose receive is cancelled on the way in: one completion, and the next one is fine. */
+/*
+ * A large message whose receive is cancelled on the way in: one completion,
+ * and the next one is fine.
+ */
 static void cancel_large(struct ct *ct)
 {
 	size_t len = 8 << 20;
@@ -153,7 +162,10 @@ static void cancel_large(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* fi_cq(3) has no flags for fi_cq_readerr; some programs say FI_SEND or FI_RECV all the same, and must not lose their error for it. */
+/*
+ * fi_cq(3) has no flags for fi_cq_readerr; some programs say FI_SEND or FI_RECV all the same, and
+ * must not lose their error for it.
+ */
 static void readerr_flags(struct ct *ct)
 {
 	static const uint64_t flags[] = { FI_RECV, FI_SEND, UINT64_MAX };

@@ -10,7 +10,10 @@
 
 #define MSGS 50
 
-/* Sends, injects and receives all count, tagged or not, whether they write completions or not (arg). */
+/*
+ * Sends, injects and receives all count, tagged or not, whether they write
+ * completions or not (arg).
+ */
 static void counts(struct ct *ct)
 {
 	struct ct_want want = { .counters = true };
@@ -179,7 +182,9 @@ static void wait_timeout(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* Any change of the error value ends the wait; the threshold is not reached, so it is no success. */
+/*
+ * Any change of the error value ends the wait; the threshold is not reached, so it is no success.
+ */
 static void wait_error(struct ct *ct)
 {
 	struct ct_want want = { .counters = true, .wait = FI_WAIT_UNSPEC };
@@ -313,7 +318,10 @@ static void bytes_of_messages(struct ct_ep *e, char *buf)
 		ct_done(e, CTX(i));
 }
 
-/* A counter of bytes grows by what is sent and received; what fails counts once, in the other value. */
+/*
+ * A counter of bytes grows by what is sent and received; what fails counts
+ * once, in the other value.
+ */
 static void bytes(struct ct *ct)
 {
 	struct ct_want want = { .disabled = true };

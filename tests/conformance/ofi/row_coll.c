@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* COLL: what collective operations do, fi_collective(3). What groups go through is in row_coll_life.c. */
+/*
+ * COLL: what collective operations do, fi_collective(3). What groups go
+ * through is in row_coll_life.c.
+ */
 #include "party.h"
 
 #include <complex.h>
@@ -8,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one operation --------------------------------------------------------------------------------------- */
+/* ---- one operation --------------------------------------------------------------------------- */
 
 /* One call, the same of all members. */
 struct act {
@@ -319,7 +322,7 @@ static size_t type_size(struct party *p, enum fi_datatype type)
 	return attr.datatype_attr.size;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* A case's argument: members, and whether the sizes are the large ones. */
 #define MEMBERS(arg) ((int)((arg)&0xff))
@@ -394,7 +397,9 @@ static void messages(struct ct *ct)
 	party_close(&p);
 }
 
-/* Every reduction of every type that fi_query_collective tells of; of others the call is refused. */
+/*
+ * Every reduction of every type that fi_query_collective tells of; of others the call is refused.
+ */
 static void reductions(struct ct *ct)
 {
 	static const enum fi_collective_op colls[] = { FI_ALLREDUCE, FI_REDUCE, FI_REDUCE_SCATTER };
@@ -427,7 +432,7 @@ static void reductions(struct ct *ct)
 	party_close(&p);
 }
 
-/* ---- side by side ---------------------------------------------------------------------------------------- */
+/* ---- side by side ---------------------------------------------------------------------------- */
 
 /* Several operations in several groups are under way at once, called in one order in each group. */
 static void side_by_side(struct ct *ct)
@@ -523,9 +528,12 @@ static void late_comer(struct ct *ct)
 	party_close(&p);
 }
 
-/* ---- completions ----------------------------------------------------------------------------------------- */
+/* ---- completions ----------------------------------------------------------------------------- */
 
-/* fi_endpoint(3): the endpoint's flags are for calls that have none; others say themselves whether they complete. */
+/*
+ * fi_endpoint(3): the endpoint's flags are for calls that have none; others say
+ * themselves whether they complete.
+ */
 static void by_default(struct party *p, fi_addr_t group)
 {
 	uint64_t flags = FI_TRANSMIT | FI_COMPLETION;
@@ -548,7 +556,10 @@ static void by_default(struct party *p, fi_addr_t group)
 	ct_quiet(&p->e, 20, "a call without FI_COMPLETION");
 }
 
-/* A counter of what is written counts them; with FI_SELECTIVE_COMPLETION only those complete that ask for it. */
+/*
+ * A counter of what is written counts them; with FI_SELECTIVE_COMPLETION only those
+ * complete that ask for it.
+ */
 static void counted(struct ct *ct)
 {
 	const struct ct_want want = { .counters = true, .tx_bind = FI_SELECTIVE_COMPLETION };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* COLL: sets of addresses, fi_av_set(3), and what groups go through: joining, leaving, members that die. */
+/*
+ * COLL: sets of addresses, fi_av_set(3), and what groups go through: joining,
+ * leaving, members that die.
+ */
 #include "party.h"
 
 #include <errno.h>
@@ -11,7 +14,7 @@
 
 #define LONG_COUNT (1u << 20)
 
-/* ---- who has it ------------------------------------------------------------------------------------------ */
+/* ---- who has it ------------------------------------------------------------------------------ */
 
 /* It is given to who asks, and to nobody else; where it does not hold it is not offered. */
 static void offered(struct ct *ct)
@@ -85,7 +88,7 @@ static void query(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* ---- sets ------------------------------------------------------------------------------------------------ */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
 static struct fid_av_set *range(struct ct_ep *e, fi_addr_t from, fi_addr_t last, uint64_t stride,
 				uint64_t flags)
@@ -201,7 +204,7 @@ static void sets_refused(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* ---- joining --------------------------------------------------------------------------------------------- */
+/* ---- joining --------------------------------------------------------------------------------- */
 
 /* The calls that are refused, and their reasons. */
 static void refused(struct ct *ct)
@@ -366,9 +369,12 @@ static void nothing_else(struct ct *ct)
 	party_close(&p);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------ */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
-/* A group that is closed while something is under way: that is cancelled here, and fails for the others. */
+/*
+ * A group that is closed while something is under way: that is cancelled here,
+ * and fails for the others.
+ */
 static void left_early(struct ct *ct)
 {
 	const struct ct_want want = { 0 };
@@ -431,8 +437,9 @@ static void left_before(struct ct *ct)
 }
 
 /*
- * Rank 0 leaves while its join waits for rank 1, and hears no more of it. Rank 1's join, which comes after that, does not wait for ever, whatever comes
- * of it; and what both join then is a group.
+ * Rank 0 leaves while its join waits for rank 1, and hears no more of it. Rank 1's
+ * join, which comes after that, does not wait for ever, whatever comes of it; and what
+ * both join then is a group.
  */
 static void left_while_joining(struct ct *ct)
 {
@@ -467,7 +474,10 @@ static void left_while_joining(struct ct *ct)
 	party_close(&p);
 }
 
-/* The members do not mean the same: who gets less than it has asked for is told, as is who gets more. */
+/*
+ * The members do not mean the same: who gets less than it has asked for is
+ * told, as is who gets more.
+ */
 static void counts_differ(struct ct *ct)
 {
 	const size_t counts[2][2] = { { 4, 8 }, { 8, 4 } };

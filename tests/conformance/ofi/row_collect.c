@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * M23: counters as the collectors of sends and receives, fi_endpoint(3) and fi_cntr(3): each message counts, whether it writes a
- * completion or not, and what ends in error counts as an error.
+ * M23: counters as the collectors of sends and receives, fi_endpoint(3) and fi_cntr(3): each
+ * message counts, whether it writes a completion or not, and what ends in error counts as an error.
  */
 #include "region.h"
 
@@ -85,7 +85,10 @@ static void nothing_written(struct ct_ep *e)
 	ct_quiet(e, 20, "nobody asked for completions");
 }
 
-/* Each call by itself, one buffer for each: the counters tell when the memory is ready, and no completion is written. */
+/*
+ * Each call by itself, one buffer for each: the counters tell when the memory is ready, and
+ * no completion is written.
+ */
 static void each_call(struct ct *ct)
 {
 	char *buf = ct_alloc(ct, LONG);
@@ -138,7 +141,10 @@ static void error_is(struct ct_ep *e, void *ctx, int err)
 	CT_EQ(e->ct, c.err, err);
 }
 
-/* What is cut, and what is cancelled, is an error of the receives; the counter goes on to count what is not. */
+/*
+ * What is cut, and what is cancelled, is an error of the receives; the counter goes
+ * on to count what is not.
+ */
 static void errors_received(struct ct *ct)
 {
 	const bool tagged = ct->cs->arg;
@@ -177,7 +183,8 @@ static void errors_received(struct ct *ct)
 		};
 
 		CT_POST(&e, ct_send_one(&e, &out));
-		ct_reaches(&e, e.txcntr, 5); /* to send more than the other takes is no error here */
+		/* to send more than the other takes is no error here */
+		ct_reaches(&e, e.txcntr, 5);
 	} else {
 		errors_become(&e, e.rxcntr, 5, 1);
 	}
@@ -186,7 +193,10 @@ static void errors_received(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* A send to somebody who has gone is an error of the sends, with a completion, though nobody asked for those of successes. */
+/*
+ * A send to somebody who has gone is an error of the sends, with a completion, though nobody
+ * asked for those of successes.
+ */
 static void errors_sent(struct ct *ct)
 {
 	struct ct_dom dom;
@@ -218,7 +228,10 @@ static void errors_sent(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* One counter for both directions, and for what is one-sided besides; or one that is for messages alone. */
+/*
+ * One counter for both directions, and for what is one-sided besides; or one
+ * that is for messages alone.
+ */
 static void one_counter(struct ct *ct)
 {
 	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_RMA, .disabled = true };
@@ -257,7 +270,9 @@ static void one_counter(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* Each message that a multi-receive buffer takes counts, and that the buffer is released does not. */
+/*
+ * Each message that a multi-receive buffer takes counts, and that the buffer is released does not.
+ */
 static void many_in_one(struct ct *ct)
 {
 	enum {

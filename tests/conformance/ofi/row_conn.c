@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Connections: fi_cm(3), passive endpoints of fi_endpoint(3), and their events, fi_eq(3). Rank 0 listens, rank 1 calls. */
+/*
+ * Connections: fi_cm(3), passive endpoints of fi_endpoint(3), and their events, fi_eq(3). Rank
+ * 0 listens, rank 1 calls.
+ */
 #include "ends.h"
 
 #include <signal.h>
@@ -25,7 +28,7 @@ static void failed(struct end *d, struct fid *fid, int err, const char *data)
 	CT_TRUE(d->ct, !memcmp(entry.err_data, data, strlen(data)));
 }
 
-/* ---- M3, M5 -------------------------------------------------------------------------------------------- */
+/* ---- M3, M5 ---------------------------------------------------------------------------------- */
 
 static void before_enable(struct ct *ct)
 {
@@ -99,7 +102,7 @@ static void addresses_ignored(struct ct *ct)
 	end_finish(&d);
 }
 
-/* ---- names and private data ------------------------------------------------------------------------------- */
+/* ---- names and private data ------------------------------------------------------------------ */
 
 static void data_both_ways(struct ct *ct)
 {
@@ -180,7 +183,7 @@ static void inherited(struct ct *ct)
 	end_finish(&d);
 }
 
-/* ---- no connection ------------------------------------------------------------------------------------------ */
+/* ---- no connection --------------------------------------------------------------------------- */
 
 static void refused(struct ct *ct)
 {
@@ -274,8 +277,8 @@ static void caller_killed(struct ct *ct)
 	end_no_event(&d, 300);
 	end_open_ep(&d, info, &d.e);
 	fi_freeinfo(info);
-	if (!fi_accept(d.e.ep, NULL,
-		       0)) { /* it may be too early to know: then an error entry, or an end at once */
+	if (!fi_accept(d.e.ep, NULL, 0)) {
+		/* it may be too early to know: then an error entry, or an end at once */
 		struct fi_eq_err_entry err = { 0 };
 		struct fi_eq_cm_entry cm;
 		uint32_t event;
@@ -397,7 +400,8 @@ static void listener_closes(struct ct *ct)
 		end_open_ep(&d, info[1], &e[1]);
 		end_close_ep(&e[1]); /* which is no */
 		accept_one(&d, info[0], &e[0]);
-		CT_REFUSED(ct, fi_endpoint(d.dom.domain, info[1], &after.ep, NULL)); /* the handle is stale */
+		/* the handle is stale */
+		CT_REFUSED(ct, fi_endpoint(d.dom.domain, info[1], &after.ep, NULL));
 		fi_freeinfo(info[1]);
 		ct_sync(ct, NULL);
 		end_close_ep(&e[0]);
@@ -412,7 +416,10 @@ static void listener_closes(struct ct *ct)
 
 #define CALLS 20
 
-/* Whoever calls again once he is connected finds a listener that knows of that: FI_CONNECTED stands before the next FI_CONNREQ. */
+/*
+ * Whoever calls again once he is connected finds a listener that knows of that: FI_CONNECTED stands
+ * before the next FI_CONNREQ.
+ */
 static void one_after_another(struct ct *ct)
 {
 	struct ct_ep e[CALLS];
@@ -438,7 +445,7 @@ static void one_after_another(struct ct *ct)
 	end_close_dom(&d);
 }
 
-/* ---- what is in use, what is missing --------------------------------------------------------------------------- */
+/* ---- what is in use, what is missing --------------------------------------------------------- */
 
 static void busy(struct ct *ct)
 {

@@ -150,8 +150,8 @@ static void source_unknown(struct ct *ct)
 }
 
 /*
- * FI_SOURCE_ERR: a message from a stranger is an error entry with his address, which can be inserted and answered. arg: the program has no room for that,
- * and gets it in the provider's.
+ * FI_SOURCE_ERR: a message from a stranger is an error entry with his address, which can be
+ * inserted and answered. arg: the program has no room for that, and gets it in the provider's.
  */
 static void source_err(struct ct *ct)
 {
@@ -178,7 +178,8 @@ static void source_err(struct ct *ct)
 			ct_pause();
 		}
 		CT_EQ(ct, rc, -FI_EAVAIL);
-		CT_EQ(ct, fi_cq_read(e.rxcq, &entry, 1), -FI_EAVAIL); /* it stays until it is read */
+		/* it stays until it is read */
+		CT_EQ(ct, fi_cq_read(e.rxcq, &entry, 1), -FI_EAVAIL);
 		CT_EQ(ct, fi_cq_readerr(e.rxcq, &err, 0), 1);
 		CT_EQ(ct, err.err, FI_EADDRNOTAVAIL);
 		CT_EQ(ct, err.len, 5);
@@ -226,7 +227,10 @@ static ssize_t sread(struct ct_ep *e, struct fi_cq_tagged_entry *t, int ms)
 	return n;
 }
 
-/* arg: the wait object.  The receiver sleeps for a second: it must take the message, and next to no CPU. */
+/*
+ * arg: the wait object. The receiver sleeps for a second: it must take the
+ * message, and next to no CPU.
+ */
 static void sread_sleeps(struct ct *ct)
 {
 	struct ct_want want = { .wait = (enum fi_wait_obj)ct->cs->arg };
@@ -375,7 +379,10 @@ static void alarmed(int sig)
 	(void)sig;
 }
 
-/* Whoever sleeps without end comes back when a signal's handler has run, with nothing, whether calls are restarted or not. */
+/*
+ * Whoever sleeps without end comes back when a signal's handler has run, with nothing, whether
+ * calls are restarted or not.
+ */
 static void sread_signalled(struct ct *ct)
 {
 	struct itimerval often = { { 0, 20000 }, { 0, 20000 } }, off = { { 0 } };
@@ -421,7 +428,9 @@ static int wait_fd(struct ct_ep *e)
 	return fd;
 }
 
-/* fi_trywait, then poll; returns how often poll had to be called before the completion was there. */
+/*
+ * fi_trywait, then poll; returns how often poll had to be called before the completion was there.
+ */
 static int poll_until(struct ct_ep *e, int fd, void *ctx)
 {
 	struct fid *fids[] = { &e->rxcq->fid };
@@ -497,7 +506,10 @@ static void fd_large(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* While nothing happens, trywait agrees and the descriptor stays quiet: no busy loop, next to no CPU. */
+/*
+ * While nothing happens, trywait agrees and the descriptor stays quiet: no
+ * busy loop, next to no CPU.
+ */
 static void fd_idle(struct ct *ct)
 {
 	struct ct_want want = { .wait = FI_WAIT_FD };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M8, fi_msg(3) and fi_cq(3): remote CQ data where the message waits, shares its buffer, is cut, or is looked at. */
+/*
+ * M8, fi_msg(3) and fi_cq(3): remote CQ data where the message waits, shares its buffer,
+ * is cut, or is looked at.
+ */
 #include "ct.h"
 
 #include <stdlib.h>
@@ -64,8 +67,8 @@ static void waiting(struct ct *ct)
 			ct_sync(ct, &e);
 			ct_of(&e, CTX(i + 1), &c);
 			CT_EQ(ct, c.err, 0);
-			CT_TRUE(ct,
-				!(c.flags & FI_REMOTE_CQ_DATA)); /* "only applies to receive completions" */
+			/* "only applies to receive completions" */
+			CT_TRUE(ct, !(c.flags & FI_REMOTE_CQ_DATA));
 			continue;
 		}
 		ct_sync(ct, &e);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * M24: the desc of a buffer, fi_msg(3) and fi_mr(3). Where the domain does not want it, whatever it is does nothing. Where it does
- * (FI_MR_LOCAL), a wrong one may be refused, or fail, or do nothing; memory that the call does not name is neither sent nor written.
+ * M24: the desc of a buffer, fi_msg(3) and fi_mr(3). Where the domain does not want it, whatever it
+ * is does nothing. Where it does (FI_MR_LOCAL), a wrong one may be refused, or fail, or do nothing;
+ * memory that the call does not name is neither sent nor written.
  */
 #include "region.h"
 
@@ -35,7 +36,10 @@ static struct fid_mr *region_of(struct scene *s, char *mem, uint64_t key)
 	return mr;
 }
 
-/* arg: the mr_mode of the hints. The descs: none, right, another's, that of a region closed, and two that were never one. */
+/*
+ * arg: the mr_mode of the hints. The descs: none, right, another's, that of a region closed, and
+ * two that were never one.
+ */
 static void open_scene(struct ct *ct, struct scene *s)
 {
 	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC,
@@ -69,7 +73,10 @@ static void close_scene(struct ct *ct, struct scene *s)
 	ct_finish(&s->e);
 }
 
-/* Whether desc d may be refused; the last two name nothing that a provider could have looked at, where it looks. */
+/*
+ * Whether desc d may be refused; the last two name nothing that a provider could have
+ * looked at, where it looks.
+ */
 static bool is_wrong(const struct scene *s, int d)
 {
 	return s->wants && d != 1;
@@ -243,7 +250,10 @@ static ssize_t one_sided_kind(struct scene *s, int kind, size_t len, void *d, co
 	}
 }
 
-/* Rank 0 writes, reads and replaces a word; what is there is what its buffer had, or what is in its buffer what was there. */
+/*
+ * Rank 0 writes, reads and replaces a word; what is there is what its buffer had, or what is in
+ * its buffer what was there.
+ */
 static void one_sided(struct ct *ct)
 {
 	static const size_t lens[] = { 8, 3000, ROOM };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * FI_EP_DGRAM, fi_endpoint(3): what reliable endpoints do not do. Datagrams may be lost at any time, so what must arrive is
- * sent again until it does.
+ * FI_EP_DGRAM, fi_endpoint(3): what reliable endpoints do not do. Datagrams may be lost at any
+ * time, so what must arrive is sent again until it does.
  */
 #include "ct.h"
 
@@ -119,9 +119,13 @@ static void sizes_recv(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define LATE 200 /* of the flood that may come when it is over: a sender may keep some until there is a way */
+/* of the flood that may come when it is over: a sender may keep some until there is a way */
+#define LATE 200
 
-/* Nobody reads and nothing is posted: datagrams go on being accepted, and the next receive gets a new one. */
+/*
+ * Nobody reads and nothing is posted: datagrams go on being accepted, and the
+ * next receive gets a new one.
+ */
 static void flood_send(struct ct *ct)
 {
 	struct ct_dom dom;
@@ -190,7 +194,10 @@ static void nobody(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* FI_DELIVERY_COMPLETE needs an answer, which unreliable endpoints do not have; FI_TRANSMIT_COMPLETE needs none. */
+/*
+ * FI_DELIVERY_COMPLETE needs an answer, which unreliable endpoints do not have;
+ * FI_TRANSMIT_COMPLETE needs none.
+ */
 static void levels(struct ct *ct)
 {
 	struct ct_dom dom;
@@ -297,7 +304,8 @@ static void gone_recv(struct ct *ct)
 	catch_until(&e, 0, CTX(2), &c);
 	CT_EQ(ct, c.err, 0);
 	CT_EQ(ct, c.len, 8);
-	CT_TRUE(ct, !strcmp(buf, "before") || !strcmp(buf, "after")); /* the first may have come once more */
+	/* the first may have come once more */
+	CT_TRUE(ct, !strcmp(buf, "before") || !strcmp(buf, "after"));
 	ct_finish(&e);
 }
 

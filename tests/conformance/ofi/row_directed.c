@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M5, fi_msg(3) and fi_tagged(3): src_addr of every receive call, at every length, where it counts and where it does not. */
+/*
+ * M5, fi_msg(3) and fi_tagged(3): src_addr of every receive call, at every length, where it
+ * counts and where it does not.
+ */
 #include "ct.h"
 
 #include <stdlib.h>
@@ -58,7 +61,10 @@ static void got(struct ct_ep *e, void *ctx, const char *buf, size_t len, int fro
 	ct_verify(e->ct, buf, len, (uint64_t)from, "from whom it was asked");
 }
 
-/* Rank 1 sends first, rank 2 is asked first. Posted before the messages come (arg 0), or after (arg 1). */
+/*
+ * Rank 1 sends first, rank 2 is asked first. Posted before the messages come
+ * (arg 0), or after (arg 1).
+ */
 static void every_call(struct ct *ct)
 {
 	char *buf[2] = { ct_alloc(ct, MOST), ct_alloc(ct, MOST) };
@@ -105,11 +111,17 @@ static void every_call(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Receives for anybody and for one are searched in the order in which they were posted: the oldest that may take a message takes it. */
+/*
+ * Receives for anybody and for one are searched in the order in which they were posted: the oldest
+ * that may take a message takes it.
+ */
 static void in_order(struct ct *ct)
 {
 	static const int from[] = { 0, 2, 1, 0, 2, 0, 1 }; /* 0: anybody */
-	/* what each of them gets when ranks 2, 2, 1, 1, 1, 2, 1 send in this order, one after the other has been received */
+	/*
+	 * what each of them gets when ranks 2, 2, 1, 1, 1, 2, 1 send in this order, one after
+	 * the other has been received
+	 */
 	static const int sends[] = { 2, 2, 1, 1, 1, 2, 1 };
 	static const size_t takes[] = { 0, 1, 2, 3, 5, 4, 6 };
 	char buf[CT_COUNT(from)][8];
@@ -175,7 +187,10 @@ static void many(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* An address that is none is refused by every call, and nothing is posted; one that was removed, too. */
+/*
+ * An address that is none is refused by every call, and nothing is posted;
+ * one that was removed, too.
+ */
 static void refused(struct ct *ct)
 {
 	struct ct_want want = directing;

@@ -56,7 +56,10 @@ static void get(struct queue *q, uint32_t wanted, uint64_t data)
 	CT_EQ(q->ct, entry.data, data);
 }
 
-/* What is written is read, in order; a look leaves it there, and so does a buffer that is too small. */
+/*
+ * What is written is read, in order; a look leaves it there, and so does a
+ * buffer that is too small.
+ */
 static void written(struct ct *ct)
 {
 	struct fi_eq_entry entry = { 0 };
@@ -145,7 +148,10 @@ static void tick(int sig)
 	ticks++;
 }
 
-/* fi_eq(3): whoever is signalled returns to the caller, whatever the handler says of restarting calls. What has come by then is read. */
+/*
+ * fi_eq(3): whoever is signalled returns to the caller, whatever the handler says of restarting
+ * calls. What has come by then is read.
+ */
 static void signalled(struct ct *ct)
 {
 	const struct itimerval later = { .it_value.tv_usec = 20000 };
@@ -193,7 +199,7 @@ static void condition(struct ct *ct)
 	close_queue(&q);
 }
 
-/* ---- address vectors ------------------------------------------------------------------------------------- */
+/* ---- address vectors ------------------------------------------------------------------------- */
 
 static void insertions(struct ct *ct)
 {
@@ -314,7 +320,10 @@ static void by_domain(struct ct *ct, bool own)
 	fi_freeinfo(q.dom.info);
 }
 
-/* fi_domain(3): an event queue bound to a domain is the default one of the endpoints opened on it, connection events included. */
+/*
+ * fi_domain(3): an event queue bound to a domain is the default one of the endpoints opened on it,
+ * connection events included.
+ */
 static void of_domain(struct ct *ct)
 {
 	by_domain(ct, false);

@@ -108,7 +108,10 @@ static void survivor(struct ct *ct)
 	ct_start(ct, &dom, &e, NULL);
 	ct_ping(&e, 1);
 	ct_get(ct, &e, 1, &go, 1);
-	/* A peer that stands still takes nothing any more, so that large sends are outstanding for certain. */
+	/*
+	 * A peer that stands still takes nothing any more, so that large sends are
+	 * outstanding for certain.
+	 */
 	if (ct->cs->arg == LARGE)
 		ct_stop_rank(ct, 1);
 	while (posted < 20 && !fi_tsend(e.ep, buf, ct->cs->arg, NULL, e.addr[1], 5, CTX(posted + 1)))
@@ -214,7 +217,10 @@ static void inject_dead(struct ct *ct)
 		rc = fi_inject(e.ep, "x", 1, e.addr[1]);
 		if (rc && rc != -FI_EAGAIN)
 			break;
-		/* Those that went out before the death was noticed are lost with the peer, later ones are told. */
+		/*
+		 * Those that went out before the death was noticed are lost with the
+		 * peer, later ones are told.
+		 */
 		if (ct_poll(&e, &c)) {
 			CT_TRUE(ct, c.err);
 			break;
@@ -323,7 +329,10 @@ static void fork_idle(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* A child that has never touched the parent's objects opens its own and talks with its grandparent's peer. */
+/*
+ * A child that has never touched the parent's objects opens its own and talks
+ * with its grandparent's peer.
+ */
 static void fork_new(struct ct *ct)
 {
 	struct ct_dom dom, own;
@@ -393,7 +402,10 @@ static void signals(struct ct *ct)
 		else
 			ct_tsend(&e, 1, buf, LARGE, 1, CTX(1));
 		end = ct_deadline(ct);
-		/* Woken by a signal it may return early, with -FI_EAGAIN, as if woken by fi_cq_signal. */
+		/*
+		 * Woken by a signal it may return early, with -FI_EAGAIN, as
+		 * if woken by fi_cq_signal.
+		 */
 		while (e.head == e.tail && (n = fi_cq_sread(e.rxcq, &t, 1, NULL, 2000)) != 1) {
 			CT_EQ(ct, n, -FI_EAGAIN);
 			ct_late(ct, end, "a message under signals");
@@ -410,7 +422,10 @@ static void signals(struct ct *ct)
 
 /* ---- no descriptors ---- */
 
-/* Opens the stack as far as it goes and closes it again; any refusal is fine, a crash or a hang is not. */
+/*
+ * Opens the stack as far as it goes and closes it again; any refusal is fine,
+ * a crash or a hang is not.
+ */
 static bool try_stack(struct ct *ct)
 {
 	struct fi_cq_attr cqa = { .format = FI_CQ_FORMAT_TAGGED };
@@ -465,7 +480,10 @@ static void no_descriptors(struct ct *ct)
 	CT_TRUE(ct, try_stack(ct));
 }
 
-/* The descriptors end when a peer wants to connect: it waits or fails, and those that are there go on. */
+/*
+ * The descriptors end when a peer wants to connect: it waits or fails, and
+ * those that are there go on.
+ */
 static void no_descriptors_peer(struct ct *ct)
 {
 	struct rlimit was, now;

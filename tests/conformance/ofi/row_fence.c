@@ -32,8 +32,8 @@ static void next_is(struct ct_ep *e, uint64_t ctx)
 }
 
 /*
- * A long message that nobody has asked for is not complete: what is fenced, and what comes after it, must not
- * arrive before it has been taken.
+ * A long message that nobody has asked for is not complete: what is fenced, and what comes after
+ * it, must not arrive before it has been taken.
  */
 static void fence(struct ct *ct)
 {
@@ -78,7 +78,10 @@ static void fence(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Only the same remote endpoint is meant: rank 2 gets its fenced message while rank 1 takes nothing. */
+/*
+ * Only the same remote endpoint is meant: rank 2 gets its fenced message
+ * while rank 1 takes nothing.
+ */
 static void fence_one_peer(struct ct *ct)
 {
 	char *big = ct_alloc(ct, BIG), small[64];
@@ -105,7 +108,10 @@ static void fence_one_peer(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Every message fenced, of all sizes: nothing is lost, and they come in order whatever order is promised. */
+/*
+ * Every message fenced, of all sizes: nothing is lost, and they come in order
+ * whatever order is promised.
+ */
 static void fence_all(struct ct *ct)
 {
 	static const size_t lens[] = { 0, 8, 4000, 20000, 100000, 600000 };
@@ -197,8 +203,9 @@ static void send_five(struct ct_ep *e, char *room)
 }
 
 /*
- * The long ones complete when they are asked for. 2 and 4 are fenced, and where arg says so 3 is too: the first fence keeps 2 to 5 behind
- * 1, the second 4 and 5 behind 2 and 3. Whether 3 waits for 2 without a fence of its own is a matter of order, and not looked at.
+ * The long ones complete when they are asked for. 2 and 4 are fenced, and where arg says so 3 is
+ * too: the first fence keeps 2 to 5 behind 1, the second 4 and 5 behind 2 and 3. Whether 3 waits
+ * for 2 without a fence of its own is a matter of order, and not looked at.
  */
 static void two_fences(struct ct *ct)
 {

@@ -72,7 +72,10 @@ static ssize_t inject_round(struct ct_ep *e, bool flag, size_t i, char *buf, siz
 	return i & 1 ? fi_tinject(e->ep, buf, len, e->addr[1], i) : fi_inject(e->ep, buf, len, e->addr[1]);
 }
 
-/* Every length, the buffer overwritten on return. arg 1: by FI_INJECT, which completes as configured: here, all of them. */
+/*
+ * Every length, the buffer overwritten on return. arg 1: by FI_INJECT, which completes as
+ * configured: here, all of them.
+ */
 static void inject_reuse(struct ct *ct)
 {
 	struct ct_want want = { .msg_order = FI_ORDER_SAS };
@@ -179,8 +182,8 @@ static void null_context(struct ct *ct)
 }
 
 /*
- * Endpoint defaults say FI_COMPLETION (arg 1) or not (arg 0); the flags of fi_sendmsg and fi_recvmsg take
- * their place, while fi_send and fi_recv follow the defaults.
+ * Endpoint defaults say FI_COMPLETION (arg 1) or not (arg 0); the flags of fi_sendmsg and
+ * fi_recvmsg take their place, while fi_send and fi_recv follow the defaults.
  */
 static void override(struct ct *ct)
 {
@@ -388,7 +391,10 @@ static void more_send(struct ct_ep *e, char *buf, size_t n)
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		/* Runs of up to 16 that end without the flag, or with another kind of call, or not at all. */
+		/*
+		 * Runs of up to 16 that end without the flag, or with another
+		 * kind of call, or not at all.
+		 */
 		uint64_t more = i % 16 == 15 || i % 37 == 36 ? 0 : FI_MORE;
 
 		ct_fill(buf + 64 * i, 64, i);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M21: full queues say -FI_EAGAIN, lose nothing and do not lock up; manual and automatic progress. */
+/*
+ * M21: full queues say -FI_EAGAIN, lose nothing and do not lock up; manual and automatic progress.
+ */
 #include "ct.h"
 
 #include <stdlib.h>
@@ -220,8 +222,8 @@ static void only(struct ct_ep *e, struct fid_cq *cq, void *ctx)
 }
 
 /*
- * Large messages need both sides to act.  Rank 0 reads only its receive CQ while its send must move, then
- * only its transmit CQ while its receive must move.
+ * Large messages need both sides to act. Rank 0 reads only its receive CQ while its send must move,
+ * then only its transmit CQ while its receive must move.
  */
 static void either_cq(struct ct *ct)
 {
@@ -265,7 +267,10 @@ static void either_cq(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* With automatic progress neither side has to call in: arg 0: the receiver sleeps, 1: the sender does. */
+/*
+ * With automatic progress neither side has to call in: arg 0: the receiver
+ * sleeps, 1: the sender does.
+ */
 static void automatic(struct ct *ct)
 {
 	struct ct_want want = { .progress = FI_PROGRESS_AUTO };
@@ -296,7 +301,10 @@ static void automatic(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* What is left of the queues shrinks by what is posted, and grows back; nothing is told before fi_enable. */
+/*
+ * What is left of the queues shrinks by what is posted, and grows back; nothing
+ * is told before fi_enable.
+ */
 static void size_left(struct ct *ct)
 {
 	struct ct_want want = { .disabled = true };

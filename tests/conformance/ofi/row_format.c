@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * T11: mem_tag_format, fi_endpoint(3): which bits a tag has, and which of them masks treat as one; prefixes, fi_getinfo(3), and
- * authorization keys, fi_msg(3), where messages are looked at, claimed and dropped by their tags.
+ * T11: mem_tag_format, fi_endpoint(3): which bits a tag has, and which of them masks treat as one;
+ * prefixes, fi_getinfo(3), and authorization keys, fi_msg(3), where messages are looked at, claimed
+ * and dropped by their tags.
  */
 #include "keyed.h"
 
@@ -12,7 +13,10 @@
 #define BASE UINT64_C(0x5a5a3c3cf00f9669)
 #define FIELDS 64
 
-/* The fields of a format, from the top: groups of bits that are all 1 or all 0, behind the zeros that it begins with. */
+/*
+ * The fields of a format, from the top: groups of bits that are all 1 or all 0, behind the
+ * zeros that it begins with.
+ */
 static size_t fields_of(uint64_t format, uint64_t mask[FIELDS])
 {
 	uint64_t bit = UINT64_C(1) << 63;
@@ -78,8 +82,9 @@ static void is_as_asked(struct ct *ct, uint64_t asked, uint64_t answer)
 }
 
 /*
- * Field by field: of two receives that ignore it, the message that differs there and in another field misses the first and gets the second;
- * the one that differs there alone gets the first. Without a second field there is only that one.
+ * Field by field: of two receives that ignore it, the message that differs there and in another
+ * field misses the first and gets the second; the one that differs there alone gets the first.
+ * Without a second field there is only that one.
  */
 static void match_by_fields(struct ct_ep *e, uint64_t format)
 {
@@ -111,7 +116,9 @@ static void match_by_fields(struct ct_ep *e, uint64_t format)
 	}
 }
 
-/* arg: the format of the hints; 0: the provider's own, which may leave bits out, and then says so. */
+/*
+ * arg: the format of the hints; 0: the provider's own, which may leave bits out, and then says so.
+ */
 static void formats(struct ct *ct)
 {
 	struct ct_dom dom;
@@ -129,7 +136,7 @@ static void formats(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* ---- prefixes -------------------------------------------------------------------------------------------------------------------- */
+/* ---- prefixes -------------------------------------------------------------------------------- */
 
 #define LEN 1000
 #define BEHIND(p) ((p) + LEN)
@@ -149,7 +156,10 @@ static void look(struct ct_ep *e, void *buf, size_t len, uint64_t tag, void *ctx
 	CT_EQ(e->ct, c->err, 0);
 }
 
-/* All lengths have the prefix in them, those of looking too, and it is never written over by a message. */
+/*
+ * All lengths have the prefix in them, those of looking too, and it is never
+ * written over by a message.
+ */
 static void prefix_looks(struct ct_ep *e, size_t p)
 {
 	char *buf = ct_alloc(e->ct, BEHIND(p));
@@ -202,7 +212,7 @@ static void prefixed(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* ---- authorization keys ------------------------------------------------------------------------------------------------------------ */
+/* ---- authorization keys ---------------------------------------------------------------------- */
 
 static void key_look(struct keyed *s, int key, uint64_t *word, uint64_t tag, uint64_t ignore, uint64_t flags,
 		     struct ct_comp *c)
@@ -218,7 +228,10 @@ static void key_look(struct keyed *s, int key, uint64_t *word, uint64_t tag, uin
 	CT_EQ(ct, c->err, 0);
 }
 
-/* Messages of both keys with tags that overlap: each key has an order of its own, and looking, claiming and dropping keep to it. */
+/*
+ * Messages of both keys with tags that overlap: each key has an order of its own, and looking,
+ * claiming and dropping keep to it.
+ */
 static void keyed_by_tag(struct ct *ct)
 {
 	const struct ct_want want = { .type = FI_EP_RDM, .caps = KD_DIRECTED };

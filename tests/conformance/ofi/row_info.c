@@ -26,7 +26,10 @@ static struct fi_info *usual(struct ct *ct)
 	return ct_hints(ct, &want);
 }
 
-/* arg: a capability that messages over host memory cannot have, one that does not exist, or one that means something beside another only */
+/*
+ * arg: a capability that messages over host memory cannot have, one that does not exist, or one
+ * that means something beside another only
+ */
 static void caps_refused(struct ct *ct)
 {
 	struct fi_info *h = usual(ct);
@@ -183,7 +186,9 @@ static void numeric(struct ct *ct)
 	fi_freeinfo(h);
 }
 
-/* Programs ask for the interface that they were written to: 1.0 to 1.17, not one that is to come. */
+/*
+ * Programs ask for the interface that they were written to: 1.0 to 1.17, not one that is to come.
+ */
 static void versions(struct ct *ct)
 {
 	static const uint32_t good[] = { FI_VERSION(1, 4), FI_VERSION(1, 5), FI_VERSION(1, 9),

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M6 and M11, fi_msg(3): what inject promises, by every call that has it, when the message has to wait, and when it fails. */
+/*
+ * M6 and M11, fi_msg(3): what inject promises, by every call that has it, when the message has to
+ * wait, and when it fails.
+ */
 #include "ct.h"
 
 #include <stdlib.h>
@@ -61,7 +64,10 @@ static void take_injected(struct ct_ep *e, size_t i, char *buf, size_t room)
 	ct_verify(ct, buf, c.len, i, "injected");
 }
 
-/* All four calls, over a connection that is up, to a receiver that posts nothing before all have been made. */
+/*
+ * All four calls, over a connection that is up, to a receiver that posts nothing
+ * before all have been made.
+ */
 static void every_call(struct ct *ct)
 {
 	struct ct_want want = { .msg_order = FI_ORDER_SAS };
@@ -92,8 +98,8 @@ static void every_call(struct ct *ct)
 }
 
 /*
- * "the CQ entry will be suppressed even if the default behavior of the endpoint is to write CQ entries". arg: what the defaults are
- * besides; they say FI_COMPLETION too. A counter counts them.
+ * "the CQ entry will be suppressed even if the default behavior of the endpoint is to write CQ
+ * entries". arg: what the defaults are besides; they say FI_COMPLETION too. A counter counts them.
  */
 static void never_told(struct ct *ct)
 {
@@ -132,7 +138,10 @@ static void never_told(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* The calls without flags over inject_size, where FI_INJECT is the endpoint's default: refused, but for what has flags of its own. */
+/*
+ * The calls without flags over inject_size, where FI_INJECT is the endpoint's default: refused, but
+ * for what has flags of its own.
+ */
 static void default_over(struct ct_ep *e, char *buf, size_t max)
 {
 	struct ct *ct = e->ct;
@@ -150,7 +159,10 @@ static void default_over(struct ct_ep *e, char *buf, size_t max)
 	CT_EQ(ct, ct_done(e, CTX(3)) <= max + 1, 1);
 }
 
-/* FI_INJECT in op_flags, fi_endpoint(3): every buffer is free on return, and the operation completes all the same. */
+/*
+ * FI_INJECT in op_flags, fi_endpoint(3): every buffer is free on return, and the
+ * operation completes all the same.
+ */
 static void by_default(struct ct *ct)
 {
 	struct ct_want want = { .tx_op_flags = FI_INJECT, .msg_order = FI_ORDER_SAS };
@@ -223,8 +235,8 @@ static void size_less(struct ct *ct)
 }
 
 /*
- * Nobody is there: an inject has no context that its error could name, so it names the endpoint's, NOTES of fi_endpoint(3). arg: which
- * call
+ * Nobody is there: an inject has no context that its error could name, so it names the endpoint's,
+ * NOTES of fi_endpoint(3). arg: which call
  */
 static void to_nobody(struct ct *ct)
 {
@@ -256,8 +268,8 @@ static void to_nobody(struct ct *ct)
 }
 
 /*
- * What has been accepted arrives, though its sender makes no call after it, and has made none before that made a connection: who only tries again is
- * accepted in the end.
+ * What has been accepted arrives, though its sender makes no call after it, and has made none
+ * before that made a connection: who only tries again is accepted in the end.
  */
 static void first_of_all(struct ct *ct)
 {
@@ -283,7 +295,7 @@ static void first_of_all(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* ---- M11 ----------------------------------------------------------------------------------------------- */
+/* ---- M11 ------------------------------------------------------------------------------------- */
 
 static const uint64_t levels[] = { 0, FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE };
 
@@ -312,7 +324,10 @@ static ssize_t send_parts(struct ct_ep *e, size_t i, char *buf, size_t len)
 	return i & 1 ? fi_tsendmsg(e->ep, &t, flags) : fi_sendmsg(e->ep, &m, flags);
 }
 
-/* Of every level: the buffer is free on return though the operation goes on, and completes when its level says. */
+/*
+ * Of every level: the buffer is free on return though the operation goes on, and
+ * completes when its level says.
+ */
 static void flag_waits(struct ct *ct)
 {
 	struct ct_want want = { .msg_order = FI_ORDER_SAS };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M20: what endpoints with the keys of their AV do as well: messages that are handed over, or wait for a counter; strangers. */
+/*
+ * M20: what endpoints with the keys of their AV do as well: messages that are handed over, or wait
+ * for a counter; strangers.
+ */
 #include "buffered.h"
 #include "keyed.h"
 #include "triggered.h"
@@ -12,9 +15,12 @@
 
 #define LONG 300000
 
-/* ---- buffered and variable-length messages ------------------------------------------------------------- */
+/* ---- buffered and variable-length messages --------------------------------------------------- */
 
-/* The program is told which key a message came with. The flag says nothing where a message has been chosen, and is no error. */
+/*
+ * The program is told which key a message came with. The flag says nothing where a message has been
+ * chosen, and is no error.
+ */
 static void claim_with_flag(struct ct *ct, struct keyed *s, struct fi_recv_context *context, char *buf,
 			    size_t len)
 {
@@ -28,7 +34,10 @@ static void claim_with_flag(struct ct *ct, struct keyed *s, struct fi_recv_conte
 	ct_verify(ct, buf, len, len, "claimed");
 }
 
-/* Tags are posted by key, the wrong way round; untagged messages come as they come. arg: enum bf_arg */
+/*
+ * Tags are posted by key, the wrong way round; untagged messages come as
+ * they come. arg: enum bf_arg
+ */
 static void handed(struct ct *ct)
 {
 	struct ct_want want = bf_want(ct);
@@ -128,7 +137,7 @@ static void handed_refused(struct ct *ct)
 	ct_finish(&s.e);
 }
 
-/* ---- triggered receives -------------------------------------------------------------------------------- */
+/* ---- triggered receives ---------------------------------------------------------------------- */
 
 enum trigger_arg {
 	UNTAGGED,
@@ -209,9 +218,12 @@ static void triggered(struct ct *ct)
 	kd_close(ct, &s);
 }
 
-/* ---- senders that are not in the AV --------------------------------------------------------------------- */
+/* ---- senders that are not in the AV ---------------------------------------------------------- */
 
-/* Rank 0 is known to rank 1 by its first key only. A receive by key takes it all the same; FI_SOURCE_ERR tells its address. */
+/*
+ * Rank 0 is known to rank 1 by its first key only. A receive by key takes it all the same;
+ * FI_SOURCE_ERR tells its address.
+ */
 static void stranger(struct ct *ct)
 {
 	const struct ct_want want = { .caps = KD_DIRECTED | FI_SOURCE_ERR };
@@ -253,7 +265,10 @@ static void stranger(struct ct *ct)
 	ct_finish(&s.e);
 }
 
-/* One key in the AV: an address that was inserted with one that came later is not reached with the first. */
+/*
+ * One key in the AV: an address that was inserted with one that came later is
+ * not reached with the first.
+ */
 static void one_key(struct ct *ct)
 {
 	const struct ct_want want = { .caps = KD_DIRECTED };

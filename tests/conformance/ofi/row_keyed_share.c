@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M20: endpoints with the keys of their AV that share: receive contexts, scalable endpoints, groups, address vectors. */
+/*
+ * M20: endpoints with the keys of their AV that share: receive contexts, scalable endpoints,
+ * groups, address vectors.
+ */
 #include "buffered.h"
 #include "keyed.h"
 
@@ -48,7 +51,7 @@ static void gets(struct ct_ep *e, uint64_t *in, uint64_t tag, fi_addr_t src)
 	CT_EQ(ct, c.src, src);
 }
 
-/* ---- shared receive contexts ---------------------------------------------------------------------------- */
+/* ---- shared receive contexts ----------------------------------------------------------------- */
 
 #define SHARERS 2
 
@@ -145,8 +148,8 @@ static void shared_got(struct sharing *w, uint64_t in[SHARERS * KD_KEYS])
 }
 
 /*
- * A buffer of the shared context is for one key, whichever endpoint it comes to; posted before the messages, and after them, the wrong way
- * round. arg: messages are handed over
+ * A buffer of the shared context is for one key, whichever endpoint it comes to; posted before the
+ * messages, and after them, the wrong way round. arg: messages are handed over
  */
 static void shared(struct ct *ct)
 {
@@ -180,7 +183,7 @@ static void shared(struct ct *ct)
 	close_sharing(ct, &w);
 }
 
-/* ---- scalable endpoints --------------------------------------------------------------------------------- */
+/* ---- scalable endpoints ---------------------------------------------------------------------- */
 
 #define CTXS 2
 #define BITS 1
@@ -285,7 +288,10 @@ static void close_scaled(struct ct *ct, struct scaled *s)
 	ct_close(&s->dom);
 }
 
-/* Each context is reached with each key, the second before it is enabled; what one sends has the key of its destination. */
+/*
+ * Each context is reached with each key, the second before it is enabled; what one sends has
+ * the key of its destination.
+ */
 static void scaled(struct ct *ct)
 {
 	uint64_t in[CTXS][KD_KEYS] = { { 0 } }, back[KD_KEYS] = { 0 };
@@ -319,7 +325,7 @@ static void scaled(struct ct *ct)
 	close_scaled(ct, &s);
 }
 
-/* ---- groups --------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static void join(struct ct *ct, struct keyed *s, struct fid_mc **mc)
 {
@@ -331,8 +337,8 @@ static void join(struct ct *ct, struct keyed *s, struct fid_mc **mc)
 }
 
 /*
- * Rank 0 has both keys, and so has rank 1, which hears what it says once, and by the second key where it asks for that. Rank 2 has the
- * second alone, or (arg) another, and then hears nothing.
+ * Rank 0 has both keys, and so has rank 1, which hears what it says once, and by the second key
+ * where it asks for that. Rank 2 has the second alone, or (arg) another, and then hears nothing.
  */
 static void group(struct ct *ct)
 {
@@ -390,7 +396,7 @@ static void group(struct ct *ct)
 	kd_close(ct, &s);
 }
 
-/* ---- shared address vectors ------------------------------------------------------------------------------ */
+/* ---- shared address vectors ------------------------------------------------------------------ */
 
 static void name_of(struct ct *ct, char *name, size_t size)
 {
@@ -472,7 +478,8 @@ static void remove_key(struct ct *ct, struct keyed *s, struct fid_av *av)
 	ct_sync(ct, &s->e);
 	if (!ct->rank) {
 		CT_OK(ct, fi_close(&s->e.ep->fid));
-		CT_EQ(ct, fi_av_remove(av, &s->key[0], 1, FI_AUTH_KEY), -FI_EBUSY); /* rank 1 has it */
+		/* rank 1 has it */
+		CT_EQ(ct, fi_av_remove(av, &s->key[0], 1, FI_AUTH_KEY), -FI_EBUSY);
 		ct_sync(ct, NULL);
 		ct_sync(ct, NULL);
 		CT_OK(ct, fi_av_remove(av, &s->key[0], 1, FI_AUTH_KEY));
@@ -485,7 +492,10 @@ static void remove_key(struct ct *ct, struct keyed *s, struct fid_av *av)
 	}
 }
 
-/* Rank 0 writes keys and addresses into the AV, rank 1 only reads it; both talk, with both keys, by the same numbers. */
+/*
+ * Rank 0 writes keys and addresses into the AV, rank 1 only reads it; both talk, with both
+ * keys, by the same numbers.
+ */
 static void shared_av(struct ct *ct)
 {
 	const struct ct_want want = { .caps = KD_DIRECTED };

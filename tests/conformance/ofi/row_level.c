@@ -90,8 +90,8 @@ static void level_default(struct ct *ct)
 }
 
 /*
- * The destination stands still (SIGSTOP, with all its threads): nothing can be processed there, so no
- * completion may come before it goes on.
+ * The destination stands still (SIGSTOP, with all its threads): nothing can be processed there, so
+ * no completion may come before it goes on.
  */
 static void delivery_held(struct ct_ep *e, size_t len, char *buf)
 {
@@ -175,7 +175,10 @@ static void match_take(struct ct_ep *e, size_t len, char *buf, enum match_end en
 	}
 }
 
-/* The send is not complete while the message only waits at the target: it must be matched, or dropped. arg: end */
+/*
+ * The send is not complete while the message only waits at the target: it must be
+ * matched, or dropped. arg: end
+ */
 static void match_complete(struct ct *ct)
 {
 	struct ct_want want = { .msg_order = FI_ORDER_SAS };

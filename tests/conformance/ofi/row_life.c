@@ -55,7 +55,10 @@ static void enable_without(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* Whoever never receives needs nothing bound for it, and is refused receives; until a counter is there, which comes late. */
+/*
+ * Whoever never receives needs nothing bound for it, and is refused receives; until a counter is
+ * there, which comes late.
+ */
 static void no_receive_queue(struct ct *ct)
 {
 	struct fi_cq_attr cqa = { .format = FI_CQ_FORMAT_TAGGED };
@@ -95,7 +98,10 @@ static void no_receive_queue(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* One CQ for each kind of operation, one AV; no foreign objects and no flags that mean nothing here. */
+/*
+ * One CQ for each kind of operation, one AV; no foreign objects and no
+ * flags that mean nothing here.
+ */
 static void bind_bad(struct ct *ct)
 {
 	struct ct_want want = { .disabled = true };
@@ -136,7 +142,10 @@ static void options(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* Options that libfabric has had since 1.19 to 2.1, by their numbers, which older headers have not: FI_OPT_XPU_TRIGGER is 9 in all of them. */
+/*
+ * Options that libfabric has had since 1.19 to 2.1, by their numbers, which older headers have not:
+ * FI_OPT_XPU_TRIGGER is 9 in all of them.
+ */
 enum {
 	OPT_CUDA_API_PERMITTED = 10,
 	OPT_SHARED_MEMORY_PERMITTED,
@@ -156,7 +165,10 @@ static size_t limit_of(struct ct_ep *e, int name)
 	return value;
 }
 
-/* It is bounded by what the info has, and not by what it is: it may become that again, and then this. */
+/*
+ * It is bounded by what the info has, and not by what it is: it may become
+ * that again, and then this.
+ */
 static void back_up(struct ct_ep *e, int name, size_t most, size_t then)
 {
 	CT_OK(e->ct, fi_setopt(&e->ep->fid, FI_OPT_ENDPOINT, name, &most, sizeof(most)));
@@ -164,7 +176,10 @@ static void back_up(struct ct_ep *e, int name, size_t most, size_t then)
 	CT_OK(e->ct, fi_setopt(&e->ep->fid, FI_OPT_ENDPOINT, name, &then, sizeof(then)));
 }
 
-/* FI_OPT_MAX_MSG_SIZE and FI_OPT_INJECT_MSG_SIZE, and those of the other kinds of operations: less than the info has, and each for itself. */
+/*
+ * FI_OPT_MAX_MSG_SIZE and FI_OPT_INJECT_MSG_SIZE, and those of the other kinds of operations: less
+ * than the info has, and each for itself.
+ */
 static void limits(struct ct *ct)
 {
 	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC };
@@ -278,7 +293,10 @@ static void named(struct ct *ct, struct fid_ep *ep, const struct ct_ep *like)
 	CT_OK(ct, fi_close(&ep->fid));
 }
 
-/* An endpoint has the name that it was given, by fi_setname or by its info, before it is enabled: fi_cm(3). */
+/*
+ * An endpoint has the name that it was given, by fi_setname or by its info, before
+ * it is enabled: fi_cm(3).
+ */
 static void name_assigned(struct ct *ct)
 {
 	struct fi_info *info;
@@ -304,8 +322,8 @@ static void name_assigned(struct ct *ct)
 }
 
 /*
- * Where fi_setname names no port, the provider finds one, and the endpoint has it from then on, before it is enabled and after; what cannot be
- * assigned is an error of that call: fi_cm(3).
+ * Where fi_setname names no port, the provider finds one, and the endpoint has it from then on,
+ * before it is enabled and after; what cannot be assigned is an error of that call: fi_cm(3).
  */
 static void port_assigned(struct ct *ct)
 {
@@ -339,7 +357,8 @@ static void port_assigned(struct ct *ct)
 	CT_OK(ct, fi_getname(&other->fid, own, &size));
 	CT_TRUE(ct, ((struct sockaddr_in *)(void *)own)->sin_port);
 	in->sin_addr.s_addr = inet_addr("192.0.2.1");
-	CT_EQ(ct, fi_setname(&other->fid, name, len), -FI_EADDRNOTAVAIL); /* and nothing has changed */
+	/* and nothing has changed */
+	CT_EQ(ct, fi_setname(&other->fid, name, len), -FI_EADDRNOTAVAIL);
 	CT_OK(ct, fi_getname(&other->fid, name, &len));
 	CT_TRUE(ct, size == len && !memcmp(own, name, len));
 	CT_OK(ct, fi_endpoint(dom.domain, dom.info, &third, NULL));
@@ -358,14 +377,18 @@ static struct fid_ep *named_alone(struct ct_ep *like, char name[CT_NAME])
 
 	memset(name, 0, CT_NAME);
 	memcpy(name, like->name, len);
-	((struct sockaddr_in *)(void *)name)->sin_port = 0; /* the port of IPv6 stands at the same place */
+	/* the port of IPv6 stands at the same place */
+	((struct sockaddr_in *)(void *)name)->sin_port = 0;
 	CT_OK(like->ct, fi_endpoint(like->dom->domain, like->dom->info, &ep, NULL));
 	CT_OK(like->ct, fi_setname(&ep->fid, name, len));
 	CT_OK(like->ct, fi_getname(&ep->fid, name, &len));
 	return ep;
 }
 
-/* What is sent to an endpoint that has a name and is not enabled yet is not sent to nowhere as if it had come; afterwards it does. */
+/*
+ * What is sent to an endpoint that has a name and is not enabled yet is not sent to nowhere as if
+ * it had come; afterwards it does.
+ */
 static void named_early(struct ct *ct)
 {
 	char name[CT_NAME] = "", word[8] = "";
@@ -586,7 +609,10 @@ static void self_send(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* Outstanding operations are discarded silently by fi_close, and a sibling on the same CQ domain lives on. */
+/*
+ * Outstanding operations are discarded silently by fi_close, and a sibling on the
+ * same CQ domain lives on.
+ */
 static void close_outstanding(struct ct *ct)
 {
 	size_t len = 4 << 20, i;

@@ -249,8 +249,8 @@ struct wish {
 };
 
 /*
- * Receives prefer the oldest message, messages the oldest receive.  With one order on either side there is
- * exactly one stable outcome, so the result does not depend on when which of them came.
+ * Receives prefer the oldest message, messages the oldest receive. With one order on either side
+ * there is exactly one stable outcome, so the result does not depend on when which of them came.
  */
 static void model(const struct wish *recv, size_t nr, const uint64_t *msg, size_t nm, int *got)
 {
@@ -406,7 +406,9 @@ static void random_games(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Wildcards and exact receives for the same tag alternate: the older one wins, whatever its kind. */
+/*
+ * Wildcards and exact receives for the same tag alternate: the older one wins, whatever its kind.
+ */
 static void interleave(struct ct *ct)
 {
 	struct ct_want want = { .msg_order = FI_ORDER_SAS };
@@ -428,7 +430,10 @@ static void interleave(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* The same tag again and again: in posting order and in arrival order. arg: receives posted first or last */
+/*
+ * The same tag again and again: in posting order and in arrival order. arg:
+ * receives posted first or last
+ */
 static void same_tag(struct ct *ct)
 {
 	struct ct_want want = { .msg_order = FI_ORDER_SAS };
@@ -482,8 +487,11 @@ static void apart(struct ct *ct)
 
 /* ---- T2: among many that are posted ---- */
 
-#define CROWD \
-	20000 /* more than a cache has room for; every 16th has the tag of the one before it, every 32nd is cancelled */
+/*
+ * more than a cache has room for; every 16th has the tag of the one before
+ * it, every 32nd is cancelled
+ */
+#define CROWD 20000
 #define CROWD_ROW 64
 
 static uint64_t crowd_tag(size_t i)

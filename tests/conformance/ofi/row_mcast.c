@@ -222,7 +222,10 @@ static void greet(struct ct *ct, struct scene *s)
 	ct_sync(ct, &s->e);
 }
 
-/* All talk, and all hear everything once, with whom it is from; what one says is heard in its order. */
+/*
+ * All talk, and all hear everything once, with whom it is from; what one
+ * says is heard in its order.
+ */
 static void all_talk(struct ct *ct)
 {
 	size_t n = (size_t)ct->procs * TALK, said[CT_PROCS] = { 0 };
@@ -300,7 +303,10 @@ static void halves(struct ct *ct)
 	end(ct, &s, mc);
 }
 
-/* The flag and the address of a group go together: each without the other is refused, and nothing is posted. */
+/*
+ * The flag and the address of a group go together: each without the other is
+ * refused, and nothing is posted.
+ */
 static void together(struct ct *ct)
 {
 	struct scene s;
@@ -364,7 +370,10 @@ static void refuses(struct ct *ct, struct scene *s, const struct scene *what)
 	CT_REFUSED(ct, fi_join(s->e.ep, &what->group, 0, &mc, NULL));
 }
 
-/* One host's address, a port that is none, an interface that is not there, an address of the other family. */
+/*
+ * One host's address, a port that is none, an interface that is not there, an
+ * address of the other family.
+ */
 static void bad_addresses(struct ct *ct, struct scene *s, struct scene *one)
 {
 	one->group = s->group;
@@ -419,7 +428,10 @@ static void bad(struct ct *ct)
 	close_scene(ct, &s);
 }
 
-/* T11: groups are for untagged messages, fi_tagged(3) has no such flag. Neither it nor a group's address sends anything. */
+/*
+ * T11: groups are for untagged messages, fi_tagged(3) has no such flag. Neither it nor a
+ * group's address sends anything.
+ */
 static void tagged(struct ct *ct)
 {
 	char out[8] = "tagged", in[2][LEN];
@@ -465,7 +477,10 @@ static int say_all(struct scene *s, fi_addr_t to, const char *out)
 	return 5;
 }
 
-/* FI_MULTICAST in op_flags, fi_endpoint(3): addresses of calls without flags are those of groups, and of others with flags they are not. */
+/*
+ * FI_MULTICAST in op_flags, fi_endpoint(3): addresses of calls without flags are those of groups,
+ * and of others with flags they are not.
+ */
 static void by_default(struct ct *ct)
 {
 	struct scene s;
@@ -586,7 +601,10 @@ static char *unmapped(struct ct *ct)
 	return mem;
 }
 
-/* What cannot be read is not said, and its send fails; what cannot be stored fails its receive. The group goes on, and so do both programs. */
+/*
+ * What cannot be read is not said, and its send fails; what cannot be stored fails its receive. The
+ * group goes on, and so do both programs.
+ */
 static void memory_gone(struct ct *ct)
 {
 	char *gone, out[LEN], in[LEN];

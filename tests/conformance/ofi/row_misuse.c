@@ -23,7 +23,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A receive that has got its message cannot be cancelled, and stays what it is; before the completion is read, and after. */
+/*
+ * A receive that has got its message cannot be cancelled, and stays what it is; before the
+ * completion is read, and after.
+ */
 static void cancel_completed(struct ct *ct)
 {
 	struct ct_dom dom;
@@ -48,7 +51,8 @@ static void cancel_completed(struct ct *ct)
 		} else {
 			fi_cancel(&e.ep->fid, CTX(7));
 			ct_any(&e, &c);
-			if (c.err == FI_ECANCELED) { /* it was in time: the message is still there */
+			if (c.err == FI_ECANCELED) {
+				/* it was in time: the message is still there */
 				ct_trecv(&e, buf, 64, 2, 0, CTX(7));
 				ct_any(&e, &c);
 			}
@@ -62,7 +66,10 @@ static void cancel_completed(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* An address goes while messages to it are under way and receives wait for it: those end as they would have. */
+/*
+ * An address goes while messages to it are under way and receives wait for it:
+ * those end as they would have.
+ */
 static void remove_in_use(struct ct *ct)
 {
 	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV };
@@ -99,7 +106,10 @@ static void remove_in_use(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* A region keeps its domain and its counter; an endpoint its queues; and everything works after the refusals. */
+/*
+ * A region keeps its domain and its counter; an endpoint its queues; and everything
+ * works after the refusals.
+ */
 static void close_in_use(struct ct *ct)
 {
 	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_RMA_EVENT, .counters = true };
@@ -127,7 +137,10 @@ static void close_in_use(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Nobody listens there, or nobody is there: an error entry, whatever is posted completes in error, and the next one connects. */
+/*
+ * Nobody listens there, or nobody is there: an error entry, whatever is posted completes in error,
+ * and the next one connects.
+ */
 static void connect_nobody(struct ct *ct)
 {
 	const struct ct_want want = { .type = FI_EP_MSG };

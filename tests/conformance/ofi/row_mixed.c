@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Connected endpoints in a domain that was opened for connectionless ones, and that the program uses from one thread at a time,
- * fi_domain(3): event queues belong to the fabric, so that another thread may read them meanwhile.
+ * Connected endpoints in a domain that was opened for connectionless ones, and that the program
+ * uses from one thread at a time, fi_domain(3): event queues belong to the fabric, so that another
+ * thread may read them meanwhile.
  */
 #include "connect.h"
 

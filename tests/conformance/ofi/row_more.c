@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M10, fi_msg(3): FI_MORE says that another call follows; whatever does, nothing is lost or late. */
+/*
+ * M10, fi_msg(3): FI_MORE says that another call follows; whatever does, nothing is lost or late.
+ */
 #include "ct.h"
 
 #include <stdlib.h>
@@ -45,7 +47,10 @@ static void take(struct ct_ep *e, char *buf, size_t n)
 	}
 }
 
-/* With every other flag, to two ranks in turn; what ends a run is a call of another kind, or nothing but progress. */
+/*
+ * With every other flag, to two ranks in turn; what ends a run is a call of another kind,
+ * or nothing but progress.
+ */
 static void flushed(struct ct *ct)
 {
 	struct ct_want want = { .msg_order = FI_ORDER_SAS };

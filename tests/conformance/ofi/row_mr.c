@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Memory regions as others see them: fi_mr(3). Each mode by what it means for addresses and keys; rights, counters,
- * events, raw keys. Rank 0 reaches into the memory of rank 1.
+ * Memory regions as others see them: fi_mr(3). Each mode by what it means for addresses and keys;
+ * rights, counters, events, raw keys. Rank 0 reaches into the memory of rank 1.
  */
 #include "region.h"
 
@@ -46,7 +46,10 @@ static void must_fail(struct ct_ep *e, bool writes, struct ct_place at, size_t l
 	CT_TRUE(e->ct, c.err > 0);
 }
 
-/* arg: the mr_mode of the hints. The answer is no more than that, and says how to address the region. */
+/*
+ * arg: the mr_mode of the hints. The answer is no more than that, and says
+ * how to address the region.
+ */
 static void mode(struct ct *ct)
 {
 	struct ct_want want = usual;
@@ -126,7 +129,10 @@ static void several_buffers(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Each right by itself; a closed region has none. Capabilities, which some programs name beside the rights, give none. */
+/*
+ * Each right by itself; a closed region has none. Capabilities, which some programs name
+ * beside the rights, give none.
+ */
 static void rights(struct ct *ct)
 {
 	static const uint64_t rights[] = { FI_REMOTE_READ, FI_REMOTE_WRITE,
@@ -177,7 +183,8 @@ static void keys(struct ct *ct)
 	CT_EQ(ct, fi_mr_reg(dom.domain, mem, 64, FI_REMOTE_READ, 0, 5, 0, &other, NULL), -FI_ENOKEY);
 	CT_OK(ct, fi_close(&mr->fid));
 	CT_OK(ct, fi_mr_reg(dom.domain, mem, 64, FI_REMOTE_READ, 0, 5, 0, &mr, NULL));
-	CT_OK(ct, fi_mr_reg(dom.domain, mem, 0, FI_REMOTE_READ, 0, 6, 0, &other, NULL)); /* of nothing */
+	/* of nothing */
+	CT_OK(ct, fi_mr_reg(dom.domain, mem, 0, FI_REMOTE_READ, 0, 6, 0, &other, NULL));
 	CT_OK(ct, fi_close(&other->fid));
 	CT_REFUSED(ct, fi_mr_reg(dom.domain, NULL, 64, FI_REMOTE_READ, 0, 6, 0, &other, NULL));
 	CT_REFUSED(ct, fi_mr_reg(dom.domain, mem, 64, FI_REMOTE_READ, 8, 6, 0, &other, NULL));
@@ -341,8 +348,8 @@ static void whole_address_space(struct ct *ct)
 }
 
 /*
- * A region whose memory has been unmapped: what reaches there fails, at the initiator, and nothing else; the target, which has no handler of faults, and
- * the endpoints go on.
+ * A region whose memory has been unmapped: what reaches there fails, at the initiator, and nothing
+ * else; the target, which has no handler of faults, and the endpoints go on.
  */
 static void unmapped(struct ct *ct)
 {

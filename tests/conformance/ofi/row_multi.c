@@ -70,7 +70,10 @@ static bool account(struct ct *ct, const struct ct_comp *c, size_t msg)
 	CT_TRUE(ct, message || c->flags & FI_MULTI_RECV);
 	CT_TRUE(ct, !s->released);
 	if (message) {
-		/* Packed one behind the other, at most with a gap for alignment; without data there is no place. */
+		/*
+		 * Packed one behind the other, at most with a gap for alignment;
+		 * without data there is no place.
+		 */
 		at = c->len ? (size_t)((char *)c->buf - s->buf) : s->used;
 		if (at < s->used || at > s->used + 64 || at + c->len > ROOM)
 			ct_fail(ct, "message %zu placed at %zu, after %zu", msg, at, s->used);
@@ -84,7 +87,10 @@ static bool account(struct ct *ct, const struct ct_comp *c, size_t msg)
 	}
 	if (c->flags & FI_MULTI_RECV) {
 		s->released = true;
-		/* Released only when less than the minimum was left (a gap for alignment may count). */
+		/*
+		 * Released only when less than the minimum was left (a gap
+		 * for alignment may count).
+		 */
 		if (ROOM - s->used >= MIN + 64)
 			ct_fail(ct, "released with %zu bytes left, minimum %d", ROOM - s->used, MIN);
 	}
@@ -257,8 +263,8 @@ static void say(struct ct_ep *e, size_t from, size_t to)
 }
 
 /*
- * In op_flags, fi_endpoint(3): fi_recv follows them, fi_recvmsg its own flags. What has taken messages and is cancelled says so once,
- * and takes no more.
+ * In op_flags, fi_endpoint(3): fi_recv follows them, fi_recvmsg its own flags. What has taken
+ * messages and is cancelled says so once, and takes no more.
  */
 static void multi_default(struct ct *ct)
 {
@@ -316,8 +322,8 @@ static size_t long_at(size_t i)
 }
 
 /*
- * Long ones and short ones in one buffer, each whole and where its completion says; what does not fit any more waits for another receive,
- * and the buffer is released.
+ * Long ones and short ones in one buffer, each whole and where its completion says; what does not
+ * fit any more waits for another receive, and the buffer is released.
  */
 static void multi_long(struct ct *ct)
 {
@@ -364,7 +370,8 @@ static void multi_long(struct ct *ct)
 	ct_finish(&e);
 }
 
-#define TOO_LONG 6000 /* than what is left of a buffer after some of HALF, though that is more than MIN */
+/* than what is left of a buffer after some of HALF, though that is more than MIN */
+#define TOO_LONG 6000
 #define HALF 3000
 
 /* The next completion of s is a message; whether it releases s as well. */
@@ -391,9 +398,9 @@ static void released_alone(struct ct_ep *e, struct sink *s)
 }
 
 /*
- * Four messages of HALF leave more than the minimum, but less than the next one needs. It goes whole to the buffer behind, and the first
- * is released, though it has that much room. arg 1: the buffer behind is posted when that has been told; arg 2: the messages come before
- * any buffer.
+ * Four messages of HALF leave more than the minimum, but less than the next one needs. It goes
+ * whole to the buffer behind, and the first is released, though it has that much room. arg 1: the
+ * buffer behind is posted when that has been told; arg 2: the messages come before any buffer.
  */
 static void multi_too_long(struct ct *ct)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M4: comp_order, fi_endpoint(3), and what a full completion queue means, resource management of fi_domain(3). */
+/*
+ * M4: comp_order, fi_endpoint(3), and what a full completion queue means, resource
+ * management of fi_domain(3).
+ */
 #include "region.h"
 
 #include <pthread.h>
@@ -38,7 +41,10 @@ static void begin_strict(struct ct *ct, struct ct_dom *dom, struct ct_ep *e, str
 	CT_EQ(ct, dom->info->rx_attr->comp_order & FI_ORDER_STRICT, FI_ORDER_STRICT);
 }
 
-/* The first message is long, and taken last: what comes behind it has left at once, and must not be told of before. */
+/*
+ * The first message is long, and taken last: what comes behind it has left at once, and
+ * must not be told of before.
+ */
 static void sends(struct ct *ct)
 {
 	char *big = ct_alloc(ct, BIG), small[FEW][64];
@@ -71,7 +77,10 @@ static void sends(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* What is silent when it works still holds its place: nothing is told of too early, and nothing is told of it. */
+/*
+ * What is silent when it works still holds its place: nothing is told of too early,
+ * and nothing is told of it.
+ */
 static void selective(struct ct *ct)
 {
 	char *big = ct_alloc(ct, BIG), small[64] = { 0 };
@@ -198,7 +207,10 @@ static void one_sided(struct ct *ct)
 	ct_take_back(&e, &r);
 }
 
-/* arg: the messages come before the receives. Long ones take their time, and short ones behind them wait. */
+/*
+ * arg: the messages come before the receives. Long ones take their time, and
+ * short ones behind them wait.
+ */
 static void receives(struct ct *ct)
 {
 	static const size_t len[FEW] = { BIG, 16, 100000, 8, 3000, 1 };
@@ -233,7 +245,10 @@ static void receives(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* One buffer for long and short messages: the completion that releases it is the last that names it. */
+/*
+ * One buffer for long and short messages: the completion that releases it
+ * is the last that names it.
+ */
 static void multi(struct ct *ct)
 {
 	static const size_t len[3] = { BIG, 64, 40000 };
@@ -270,9 +285,12 @@ static void multi(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* ---- FI_ORDER_DATA ---------------------------------------------------------------------------------------- */
+/* ---- FI_ORDER_DATA --------------------------------------------------------------------------- */
 
-/* What two messages fill one after the other, watched by a thread: no byte is there before those that come before it. */
+/*
+ * What two messages fill one after the other, watched by a thread: no byte is there before
+ * those that come before it.
+ */
 struct watched {
 	volatile char *mem;
 	size_t len;
@@ -337,7 +355,7 @@ static void data_order(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* ---- resource management -------------------------------------------------------------------------------------- */
+/* ---- resource management --------------------------------------------------------------------- */
 
 #define QUEUE 64
 #define FLOOD 2000
@@ -381,7 +399,10 @@ static void take_all(struct ct *ct, struct ct_ep *e)
 	}
 }
 
-/* The program protects its queues itself, and does not: nothing is lost in silence. What was there is read first; then it is an overrun, for good. */
+/*
+ * The program protects its queues itself, and does not: nothing is lost in silence. What was there
+ * is read first; then it is an overrun, for good.
+ */
 static void rm_disabled(struct ct *ct)
 {
 	struct ct_want want = { .rm = FI_RM_DISABLED, .cq_size = QUEUE };
@@ -396,8 +417,8 @@ static void rm_disabled(struct ct *ct)
 	if (ct->rank) {
 		want.cq_size = 0;
 		ct_start(ct, &dom, &e, &want);
-		ct_finish(
-			&e); /* what comes of the flood is not looked at: an overrun is fatal to its endpoints */
+		/* what comes of the flood is not looked at: an overrun is fatal to its endpoints */
+		ct_finish(&e);
 		return;
 	}
 	ct_start(ct, &dom, &e, &want);
@@ -428,7 +449,10 @@ static void rm_disabled(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* With it enabled a full queue refuses with -FI_EAGAIN, both directions, or takes in more than it was made for; nothing is lost. */
+/*
+ * With it enabled a full queue refuses with -FI_EAGAIN, both directions, or takes in more than it
+ * was made for; nothing is lost.
+ */
 static void rm_enabled(struct ct *ct)
 {
 	struct ct_want want = { .rm = FI_RM_ENABLED, .cq_size = QUEUE };

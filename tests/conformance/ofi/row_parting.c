@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Connections that end: fi_shutdown(3), fi_close(3), and processes that die. Rank 0 listens, rank 1 calls. */
+/*
+ * Connections that end: fi_shutdown(3), fi_close(3), and processes that die. Rank
+ * 0 listens, rank 1 calls.
+ */
 #include "ends.h"
 
 #include <malloc.h>
@@ -19,7 +22,7 @@ static void broken_off(struct ct_ep *e, void *ctx)
 	CT_TRUE(e->ct, c.err > 0);
 }
 
-/* ---- parting ------------------------------------------------------------------------------------------------- */
+/* ---- parting --------------------------------------------------------------------------------- */
 
 static void shut_down(struct ct *ct)
 {
@@ -38,7 +41,8 @@ static void shut_down(struct ct *ct)
 		ct_done(&d.e, CTX(1));
 		CT_REFUSED(ct, fi_shutdown(d.e.ep, 1));
 		CT_OK(ct, fi_shutdown(d.e.ep, 0));
-		ct_expect(ct, d.eq, FI_SHUTDOWN, &d.e.ep->fid); /* one for each endpoint, whoever it was */
+		/* one for each endpoint, whoever it was */
+		ct_expect(ct, d.eq, FI_SHUTDOWN, &d.e.ep->fid);
 	} else {
 		ct_done(&d.e, CTX(10));
 		CT_TRUE(ct, !strcmp(in[0], "last words"));
@@ -137,8 +141,9 @@ static void part(struct end *d, int i)
 }
 
 /*
- * KiB of our own that are held; a link's rings are of a fixed size, and are touched as they fill. What malloc keeps for later is given back first:
- * how much that is depends on how much of the connection before is still there when the next begins.
+ * KiB of our own that are held; a link's rings are of a fixed size, and are touched as they fill.
+ * What malloc keeps for later is given back first: how much that is depends on how much of the
+ * connection before is still there when the next begins.
  */
 static long held(struct ct *ct)
 {

@@ -134,7 +134,9 @@ static void peek_not_found(struct ct *ct)
 	if (ct->rank) {
 		CT_TRUE(ct, !peek(&e, &l, &c));
 		ct_sync(ct, &e);
-		/* One with another tag has arrived, which a ping behind it shows: still no match. */
+		/*
+		 * One with another tag has arrived, which a ping behind it shows: still no match.
+		 */
 		ct_ping(&e, 0);
 		CT_TRUE(ct, !peek(&e, &l, &c));
 		/* The peek did not stay: a message that comes now is not eaten by it. */
@@ -159,7 +161,10 @@ static void peek_not_found(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* With a buffer given: a copy of as much as fits, or none and buf NULL; len is always the whole. arg: format */
+/*
+ * With a buffer given: a copy of as much as fits, or none and buf NULL; len is
+ * always the whole. arg: format
+ */
 static void peek_copy(struct ct *ct)
 {
 	struct ct_want want = { .format = (enum fi_cq_format)ct->cs->arg };
@@ -197,7 +202,10 @@ static void peek_copy(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* What is copied fills the segments in turn, and buf is the first of them; a segment of no bytes may be anywhere. */
+/*
+ * What is copied fills the segments in turn, and buf is the first of them; a segment of
+ * no bytes may be anywhere.
+ */
 static void peek_segments(struct ct *ct)
 {
 	char buf[64 + 16], rest[16];
@@ -318,7 +326,10 @@ static void peek_claim(struct ct *ct)
 		}
 		peek_until(&e, &l, &c);
 		CT_EQ(ct, c.len, lens[i]);
-		/* The claimed one is out of reach: another peek and another receive get the second message. */
+		/*
+		 * The claimed one is out of reach: another peek and another
+		 * receive get the second message.
+		 */
 		taken(&e, 8, 0, 9, 90 + i);
 		claim(&e, &ctx, lens[i], i);
 		ct_sync(ct, &e);
@@ -407,7 +418,10 @@ static void discard(struct ct *ct)
 
 		if (!ct->rank) {
 			give(&e, 8, lens[i], i);
-			/* Dropped is delivered, as far as the sender is concerned; then comes the next one. */
+			/*
+			 * Dropped is delivered, as far as the sender is concerned;
+			 * then comes the next one.
+			 */
 			give(&e, 8, 77, 200 + i);
 			continue;
 		}
@@ -419,7 +433,8 @@ static void discard(struct ct *ct)
 			l.buf = CTX(8);
 			l.len = 1000;
 			post_look(&e, &l);
-			l.tag = 0; /* what is dropped is what was claimed, whatever else this call says */
+			/* what is dropped is what was claimed, whatever else this call says */
+			l.tag = 0;
 			ct_of(&e, &ctx, &c);
 			CT_EQ(ct, c.err, 0);
 			CT_EQ(ct, c.len, lens[i]);
@@ -440,7 +455,10 @@ static ssize_t look(struct ct_ep *e, struct fi_context2 *ctx, uint64_t flags)
 	return fi_trecvmsg(e->ep, &t, flags);
 }
 
-/* What is no claim, is one no more, or is one of something else: refused at the call, and nothing completes. */
+/*
+ * What is no claim, is one no more, or is one of something else: refused at the
+ * call, and nothing completes.
+ */
 static void look_refused(struct ct *ct)
 {
 	struct fi_context2 ctx = { { NULL } }, none = { { NULL } };
@@ -477,7 +495,10 @@ static void look_refused(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Exactly one completion is read for each peek: that is all that there is to read, and the message must come in nevertheless. */
+/*
+ * Exactly one completion is read for each peek: that is all that there is to read, and the message
+ * must come in nevertheless.
+ */
 static void peek_alone(struct ct *ct)
 {
 	const struct look l = { .tag = 9, .flags = FI_PEEK, .ctx = CTX(1) };

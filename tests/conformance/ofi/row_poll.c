@@ -84,7 +84,10 @@ static bool polls(struct ct_ep *e, struct fid_poll *set, const void *ctx)
 	return found;
 }
 
-/* fi_poll moves messages of any size, and returns a queue until it is read, a counter once. arg: bytes. */
+/*
+ * fi_poll moves messages of any size, and returns a queue until it is read, a
+ * counter once. arg: bytes.
+ */
 static void contexts(struct ct *ct)
 {
 	size_t len = ct->cs->arg;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M19: FI_MSG_PREFIX, fi_msg(3) and fi_getinfo(3): space in front of every buffer, counted in every length. */
+/*
+ * M19: FI_MSG_PREFIX, fi_msg(3) and fi_getinfo(3): space in front of every buffer,
+ * counted in every length.
+ */
 #include "ct.h"
 
 #include <stdlib.h>

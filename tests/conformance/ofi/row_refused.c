@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M22, fi_msg(3) and fi_tagged(3): flags that a call does not have, segments that cannot be, and nothing left behind. */
+/*
+ * M22, fi_msg(3) and fi_tagged(3): flags that a call does not have, segments that cannot be,
+ * and nothing left behind.
+ */
 #include "ct.h"
 
 #include <rdma/fi_atomic.h>
@@ -125,7 +128,10 @@ static void sums(struct ct *ct)
 	ct_finish_quiet(&e);
 }
 
-/* A length over max_msg_size by every call, also in segments, also with the flag that has a limit of its own. */
+/*
+ * A length over max_msg_size by every call, also in segments, also with the flag
+ * that has a limit of its own.
+ */
 static void too_long(struct ct *ct)
 {
 	struct ct_dom dom;
@@ -158,7 +164,7 @@ static void too_long(struct ct *ct)
 	ct_finish_quiet(&e);
 }
 
-/* ---- calls that an endpoint cannot make ----------------------------------------------------------------- */
+/* ---- calls that an endpoint cannot make ------------------------------------------------------ */
 
 enum {
 	CALL_MSG = 1,
@@ -167,7 +173,10 @@ enum {
 	CALL_RECV = 8
 };
 
-/* Call n of 18: those of fi_msg(3), then those of fi_tagged(3), receives first. What it is: the bits above. */
+/*
+ * Call n of 18: those of fi_msg(3), then those of fi_tagged(3), receives first.
+ * What it is: the bits above.
+ */
 static unsigned kind_of(unsigned n)
 {
 	return (n < 9 ? CALL_MSG : CALL_TAGGED) | (n % 9 < 3 ? CALL_RECV : CALL_SEND);
@@ -296,7 +305,7 @@ static void nowhere(struct ct *ct)
 	ct_finish_quiet(&e);
 }
 
-/* ---- what the log says of it --------------------------------------------------------------------------------------------------------- */
+/* ---- what the log says of it ----------------------------------------------------------------- */
 
 static void refuse_some(struct ct_ep *e)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * RMA: fi_rma(3), with fi_mr(3) and the order that fi_endpoint(3) defines. Rank 0 reads and writes the memory
- * of the others, which do no more than wait in ct_sync, where they make progress.
+ * RMA: fi_rma(3), with fi_mr(3) and the order that fi_endpoint(3) defines. Rank 0 reads and writes
+ * the memory of the others, which do no more than wait in ct_sync, where they make progress.
  */
 #include "region.h"
 
@@ -16,7 +16,7 @@ static const struct ct_want rma = { .caps = FI_MSG | FI_TAGGED | FI_RMA };
 
 static const size_t lens[] = { 0, 1, 8, 13, 64, 1000, 4096, 5000, 16384, 65536, 100000, 300000, BIG - 64 };
 
-/* ---- the calls ------------------------------------------------------------------------------------------ */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 /* Every size, written and read back, into the middle of a region; the bytes around it stay. */
 static void sizes(struct ct *ct)
@@ -39,7 +39,8 @@ static void sizes(struct ct *ct)
 			ct_verify(ct, in, lens[i], i, "read back");
 		}
 		ct_sync(ct, &x.e);
-		if (ct->rank == 1) { /* FI_DELIVERY_COMPLETE was not asked for, but the read has seen it */
+		if (ct->rank == 1) {
+			/* FI_DELIVERY_COMPLETE was not asked for, but the read has seen it */
 			ct_verify(ct, x.r.mem + 16, lens[i], i, "written");
 			CT_TRUE(ct, ct_untouched(x.r.mem, 16, 0));
 			CT_TRUE(ct, ct_untouched(x.r.mem + 16 + lens[i], 48, 0));
@@ -54,7 +55,9 @@ static void sizes(struct ct *ct)
 	ct_take_back(&x.e, &x.r);
 }
 
-/* fi_writev, fi_readv: segments here, one there. fi_writemsg, fi_readmsg: segments on both sides. */
+/*
+ * fi_writev, fi_readv: segments here, one there. fi_writemsg, fi_readmsg: segments on both sides.
+ */
 static void vectors(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
@@ -197,7 +200,10 @@ static void cq_data(struct ct *ct)
 	ct_take_back(&e, &r);
 }
 
-/* FI_SELECTIVE_COMPLETION, and FI_DELIVERY_COMPLETE: whoever has the completion may tell others to look. */
+/*
+ * FI_SELECTIVE_COMPLETION, and FI_DELIVERY_COMPLETE: whoever has the completion
+ * may tell others to look.
+ */
 static void completions(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), *untold = ct_alloc(ct, BIG);
@@ -235,9 +241,12 @@ static void completions(struct ct *ct)
 	free(untold);
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
-/* A promised order is asked for, or the case is not supported; size: what the endpoint promises for data. */
+/*
+ * A promised order is asked for, or the case is not supported; size: what the
+ * endpoint promises for data.
+ */
 static void ordered_start(struct ct *ct, struct ct_dom *dom, struct ct_ep *e, uint64_t order)
 {
 	struct ct_want want = rma;
@@ -247,7 +256,9 @@ static void ordered_start(struct ct *ct, struct ct_dom *dom, struct ct_ep *e, ui
 	CT_EQ(ct, dom->info->tx_attr->msg_order & order, order);
 }
 
-/* Up to the promised size the last write is what stays, and a read sees what was written before it. */
+/*
+ * Up to the promised size the last write is what stays, and a read sees what was written before it.
+ */
 static void order_of_data(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), *in = ct_alloc(ct, BIG);
@@ -353,7 +364,9 @@ static void fence(struct ct *ct)
 	ct_take_back(&x.e, &x.r);
 }
 
-/* A message that nobody has taken stops a fenced write; a fenced message stops behind a long write. */
+/*
+ * A message that nobody has taken stops a fenced write; a fenced message stops behind a long write.
+ */
 static void fence_and_messages(struct ct *ct)
 {
 	char *out = ct_alloc(ct, BIG), text[8] = "fence";
@@ -397,11 +410,12 @@ static void fence_and_messages(struct ct *ct)
 	ct_take_back(&x.e, &x.r);
 }
 
-/* ---- counters --------------------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 /*
- * FI_READ and FI_WRITE count ours; FI_REMOTE_READ and FI_REMOTE_WRITE those of others. The page has that with FI_RMA_EVENT, and counters
- * bound before fi_enable; programs leave out the one (arg) or do not the other.
+ * FI_READ and FI_WRITE count ours; FI_REMOTE_READ and FI_REMOTE_WRITE those of others. The page
+ * has that with FI_RMA_EVENT, and counters bound before fi_enable; programs leave out the one
+ * (arg) or do not the other.
  */
 static void count_both(struct ct *ct, bool late)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * RMA: orders between messages and one-sided operations, and the order of data of any length, of msg_order and max_order_raw_size and its
- * like in fi_endpoint(3). Rank 1 makes no progress for a while, so that what need not wait for it is early.
+ * RMA: orders between messages and one-sided operations, and the order of data of any length, of
+ * msg_order and max_order_raw_size and its like in fi_endpoint(3). Rank 1 makes no progress for a
+ * while, so that what need not wait for it is early.
  */
 #include "region.h"
 
@@ -40,7 +41,10 @@ static void receive_late(struct ct_rig *x)
 	ct_done(&x->e, CTX(1));
 }
 
-/* FI_ORDER_RAS: a read finds what was sent before it, where that has been received into what it reads. */
+/*
+ * FI_ORDER_RAS: a read finds what was sent before it, where that has been
+ * received into what it reads.
+ */
 static void read_after_send(struct ct *ct)
 {
 	size_t len = ct->cs->arg;
@@ -67,7 +71,10 @@ static void read_after_send(struct ct *ct)
 	ct_take_back(&x.e, &x.r);
 }
 
-/* FI_ORDER_WAS: a write stays, where a message that was sent before it has been received into the same place. */
+/*
+ * FI_ORDER_WAS: a write stays, where a message that was sent before it has been
+ * received into the same place.
+ */
 static void write_after_send(struct ct *ct)
 {
 	size_t len = ct->cs->arg;
@@ -126,7 +133,10 @@ static void send_after_read(struct ct *ct)
 	ct_take_back(&x.e, &x.r);
 }
 
-/* A write, reads of its end and of all, and another write of its end, posted at once; all of it keeps its order. */
+/*
+ * A write, reads of its end and of all, and another write of its end, posted at once;
+ * all of it keeps its order.
+ */
 static void long_data_round(struct ct_rig *x, char *out, char *in, unsigned i)
 {
 	const size_t end = BIG - TEXT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * RMA: what is refused, fi_rma(3) and fi_mr(3): by the target, by the call, for want of a capability; and a target or a region that goes. Rank 0 reads and
- * writes the memory of the others.
+ * RMA: what is refused, fi_rma(3) and fi_mr(3): by the target, by the call, for want of a
+ * capability; and a target or a region that goes. Rank 0 reads and writes the memory of the others.
  */
 #include "region.h"
 
@@ -14,7 +14,7 @@
 
 static const struct ct_want rma = { .caps = FI_MSG | FI_TAGGED | FI_RMA };
 
-/* ---- errors ------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 struct offence {
 	struct ct_place at;
@@ -68,7 +68,9 @@ static void offend_all(struct ct_ep *e, struct ct_place at, struct ct_place gone
 	free(buf);
 }
 
-/* What the target refuses: the initiator learns it, nothing is written, and the endpoint goes on. */
+/*
+ * What the target refuses: the initiator learns it, nothing is written, and the endpoint goes on.
+ */
 static void refused(struct ct *ct)
 {
 	static const size_t sizes_[] = { 16, 1000, 100000, BIG / 2 };
@@ -163,8 +165,9 @@ static void not_asked_for(struct ct *ct)
 }
 
 /*
- * Modifiers that name the target's side alone, with messages: fi_getinfo(3) has FI_READ and FI_WRITE for who starts operations, but
- * libfabric's tcp with rxm, shm and sockets take them of such an endpoint too, and programs start them.
+ * Modifiers that name the target's side alone, with messages: fi_getinfo(3) has FI_READ and
+ * FI_WRITE for who starts operations, but libfabric's tcp with rxm, shm and sockets take them of
+ * such an endpoint too, and programs start them.
  */
 static void target_side_named(struct ct *ct)
 {
@@ -232,7 +235,10 @@ static void dead_target(struct ct *ct)
 	ct_close(&x.dom);
 }
 
-/* The region is closed under a flood of long operations: each ends, and nothing is written afterwards. */
+/*
+ * The region is closed under a flood of long operations: each ends, and
+ * nothing is written afterwards.
+ */
 static void closed_under_way(struct ct *ct)
 {
 	char *buf = ct_alloc(ct, BIG);

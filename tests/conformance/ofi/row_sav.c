@@ -147,7 +147,9 @@ static void message(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* Removed by one, it is gone for all; the index is given again, and means the new address to all. */
+/*
+ * Removed by one, it is gone for all; the index is given again, and means the new address to all.
+ */
 static void removal(struct ct *ct)
 {
 	struct sockaddr_in sin;
@@ -185,7 +187,10 @@ static void removal(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* The maker is killed: the table lives on with the others. When the last has closed it there is none. */
+/*
+ * The maker is killed: the table lives on with the others. When the last has
+ * closed it there is none.
+ */
 static void killed(struct ct *ct)
 {
 	struct sockaddr_in sin = sin_of(3);

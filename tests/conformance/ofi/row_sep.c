@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Scalable endpoints, fi_endpoint(3), and addresses of their receive contexts, fi_av(3). Rank 1 has one. */
+/*
+ * Scalable endpoints, fi_endpoint(3), and addresses of their receive contexts,
+ * fi_av(3). Rank 1 has one.
+ */
 #include "ct.h"
 
 #include <stdlib.h>
@@ -161,7 +164,10 @@ static void send_to(struct scalable *s, fi_addr_t to, const void *buf, size_t le
 	ct_done(&s->e, CTX(1));
 }
 
-/* Each context gets what was sent to it, and no other does. Without one in the address it is the first. arg: bytes */
+/*
+ * Each context gets what was sent to it, and no other does. Without one in the address it
+ * is the first. arg: bytes
+ */
 static void receive(struct ct *ct)
 {
 	const size_t len = ct->cs->arg;
@@ -268,7 +274,9 @@ static void reopen(struct ct *ct)
 	end(&s);
 }
 
-/* An ordinary endpoint has no further contexts: what is sent to one fails, and nothing else does. */
+/*
+ * An ordinary endpoint has no further contexts: what is sent to one fails, and nothing else does.
+ */
 static void nobody(struct ct *ct)
 {
 	struct fi_av_attr attr = { .count = 4, .rx_ctx_bits = BITS };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Shared receive contexts and scalable endpoints, fi_endpoint(3), with what changes how messages are received: FI_BUFFERED_RECV,
- * FI_VARIABLE_MSG and FI_MSG_PREFIX; and one-sided operations through contexts. Rank 1 has two receivers, rank 0 sends to both.
+ * Shared receive contexts and scalable endpoints, fi_endpoint(3), with what changes how messages
+ * are received: FI_BUFFERED_RECV, FI_VARIABLE_MSG and FI_MSG_PREFIX; and one-sided operations
+ * through contexts. Rank 1 has two receivers, rank 0 sends to both.
  */
 #include "region.h"
 
@@ -32,9 +33,10 @@ struct share {
 	struct ct_dom dom;
 	struct fid_av *av;
 	struct fid_ep *srx, *sep;
-	struct ct_ep e[PAIR_OF]; /* rank 1: receivers with their CQs; rank 0: only the first, which sends */
-	struct ct_ep tx;	 /* rank 1, scalable: a sender, for one-sided operations */
-	fi_addr_t to[PAIR_OF];	 /* rank 0 */
+	/* rank 1: receivers with their CQs; rank 0: only the first, which sends */
+	struct ct_ep e[PAIR_OF];
+	struct ct_ep tx;       /* rank 1, scalable: a sender, for one-sided operations */
+	fi_addr_t to[PAIR_OF]; /* rank 0 */
 	size_t prefix;
 };
 
@@ -246,7 +248,9 @@ static ssize_t take(struct share *s, int i, struct fi_recv_context *c, void *buf
 	return s->how & TAGGED ? fi_trecvmsg(desk(s, i), &t, flags) : fi_recvmsg(desk(s, i), &m, flags);
 }
 
-/* A message is handed over at receiver i: told there, and given back where buffers would be posted. */
+/*
+ * A message is handed over at receiver i: told there, and given back where buffers would be posted.
+ */
 static void told(struct share *s, int i, size_t len, uint64_t seed, char *buf)
 {
 	struct fi_recv_context *context;

@@ -153,7 +153,7 @@ static void post(struct sharing *s, void *buf, size_t len, bool tagged)
 		CT_POST(s->e, fi_recv(s->srx, buf, len, NULL, FI_ADDR_UNSPEC, buf));
 }
 
-/* ---- receiving ------------------------------------------------------------------------------------------ */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 /* Buffers in order to whoever gets a message; the completion is that endpoint's. arg: bytes */
 static void share(struct ct *ct)
@@ -332,7 +332,10 @@ static void cancel(struct ct *ct)
 	end(&s);
 }
 
-/* A receive that is posted when a counter says so is told of as others are: by who takes it, and by one of them where nobody has. */
+/*
+ * A receive that is posted when a counter says so is told of as others are: by who takes it, and by
+ * one of them where nobody has.
+ */
 static void triggered(struct ct *ct)
 {
 	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_TRIGGER };
@@ -475,7 +478,7 @@ static void connected(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* ---- sending -------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /* A shared transmit context changes nothing about what is sent and where it completes. */
 static void transmit(struct ct *ct)
@@ -501,7 +504,7 @@ static void transmit(struct ct *ct)
 	end(&s);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------ */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void bad(struct ct *ct)
 {
@@ -517,12 +520,14 @@ static void bad(struct ct *ct)
 	open_contexts(&s);
 	CT_OK(ct, fi_av_open(s.dom.domain, &av_attr, &s.av, NULL));
 	CT_OK(ct, fi_cq_open(s.dom.domain, &cq_attr, &cq, NULL));
-	CT_REFUSED(ct, fi_ep_bind(s.srx, &cq->fid, FI_RECV)); /* its endpoints are bound, it is not */
+	/* its endpoints are bound, it is not */
+	CT_REFUSED(ct, fi_ep_bind(s.srx, &cq->fid, FI_RECV));
 	open_one(&s, &e, cq);
 	CT_REFUSED(ct, fi_ep_bind(e.ep, &s.srx->fid, 0));
 	CT_REFUSED(ct, fi_ep_bind(e.ep, &s.stx->fid, 0));
 	CT_OK(ct, fi_enable(e.ep));
-	CT_REFUSED(ct, fi_recv(e.ep, in, LEN, NULL, FI_ADDR_UNSPEC, in)); /* buffers go to the context */
+	/* buffers go to the context */
+	CT_REFUSED(ct, fi_recv(e.ep, in, LEN, NULL, FI_ADDR_UNSPEC, in));
 	CT_REFUSED(ct, fi_send(s.srx, in, LEN, NULL, 0, in));
 	CT_EQ(ct, fi_close(&s.srx->fid), -FI_EBUSY);
 	CT_OK(ct, fi_close(&e.ep->fid));
@@ -547,7 +552,10 @@ static void bad(struct ct *ct)
 	ct_close(&s.dom);
 }
 
-/* A transmit context may come after fi_enable, before the first operation; then it is the endpoint's. */
+/*
+ * A transmit context may come after fi_enable, before the first operation;
+ * then it is the endpoint's.
+ */
 static void late_transmit(struct ct *ct)
 {
 	struct ct_want want = { .disabled = true };
@@ -576,7 +584,10 @@ static void late_transmit(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* A transmit context may be closed before its endpoint, which goes on: only completion queues, vectors and the like are to be closed last. */
+/*
+ * A transmit context may be closed before its endpoint, which goes on: only completion queues,
+ * vectors and the like are to be closed last.
+ */
 static void transmit_gone(struct ct *ct)
 {
 	struct ct_want want = { .disabled = true };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* M7 and M9, fi_msg(3) and fi_endpoint(3): which operations are told of, by every call and at every length, and with which context. */
+/*
+ * M7 and M9, fi_msg(3) and fi_endpoint(3): which operations are told of, by every call and at every
+ * length, and with which context.
+ */
 #include "ct.h"
 
 #include <stdlib.h>
@@ -16,7 +19,10 @@ static bool asks(size_t call)
 	return call >= CALLS - 2;
 }
 
-/* What is not told of has no context: the parameter "is ignored if the operation will not generate a successful completion". */
+/*
+ * What is not told of has no context: the parameter "is ignored if the operation will not generate
+ * a successful completion".
+ */
 static void *context_of(size_t call)
 {
 	return asks(call) ? CTX(call) : NULL;
@@ -70,7 +76,10 @@ static ssize_t hear(struct ct_ep *e, size_t call, void *buf, size_t len)
 	}
 }
 
-/* One message by every call; a counter says when they are complete, the CQ tells of those that asked. */
+/*
+ * One message by every call; a counter says when they are complete, the CQ
+ * tells of those that asked.
+ */
 static void selective_round(struct ct_ep *e, size_t len, size_t round, char **buf)
 {
 	struct fid_cntr *cntr = e->ct->rank ? e->rxcntr : e->txcntr;
@@ -143,7 +152,10 @@ static void told_of_all(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Nobody has asked to be told, and each of them is cut: every one is told of, "even if a completion is not requested". */
+/*
+ * Nobody has asked to be told, and each of them is cut: every one is told of, "even if a
+ * completion is not requested".
+ */
 static void errors_received(struct ct *ct)
 {
 	struct ct_want want = { .rx_bind = FI_SELECTIVE_COMPLETION, .tx_bind = FI_SELECTIVE_COMPLETION };
@@ -218,7 +230,10 @@ static void errors_sent(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* "the results of the peek operation are available in the completion queue", and what it claims is received as configured. */
+/*
+ * "the results of the peek operation are available in the completion queue", and what it claims
+ * is received as configured.
+ */
 static void peek_selective(struct ct *ct)
 {
 	struct ct_want want = { .rx_bind = FI_SELECTIVE_COMPLETION };
@@ -262,8 +277,9 @@ static void peek_selective(struct ct *ct)
 }
 
 /*
- * fi_cq(3): length and tag are those of what has been received, and data is there where FI_REMOTE_CQ_DATA says so. Of what was sent none of
- * them says anything, and libfabric's providers have 0 there.
+ * fi_cq(3): length and tag are those of what has been received, and data is there where
+ * FI_REMOTE_CQ_DATA says so. Of what was sent none of them says anything, and
+ * libfabric's providers have 0 there.
  */
 static void fields(struct ct *ct)
 {

@@ -44,7 +44,7 @@ static ssize_t trigger(struct ct_ep *e, struct call c)
 	return make(e, &c);
 }
 
-/* ---- triggered operations ------------------------------------------------------------------------------ */
+/* ---- triggered operations -------------------------------------------------------------------- */
 
 /* Sends leave in the order of their thresholds, equal ones as they were made; arg: tagged. */
 static void order(struct ct *ct)
@@ -93,7 +93,10 @@ static void order(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Where the condition holds already there is nothing to wait for; injected data may be written over. */
+/*
+ * Where the condition holds already there is nothing to wait for; injected
+ * data may be written over.
+ */
 static void at_once(struct ct *ct)
 {
 	struct fi_triggered_context ctx;
@@ -129,7 +132,10 @@ static void at_once(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Messages go back and forth without any call but those that make progress: each receive triggers a send. */
+/*
+ * Messages go back and forth without any call but those that make progress: each
+ * receive triggers a send.
+ */
 static void bounce(struct ct *ct)
 {
 	struct fi_triggered_context ctx[MANY];
@@ -163,7 +169,10 @@ static void bounce(struct ct *ct)
 	free(out);
 }
 
-/* A triggered receive takes no message before its time, and then one that has long been there; arg: tagged. */
+/*
+ * A triggered receive takes no message before its time, and then one that has long
+ * been there; arg: tagged.
+ */
 static void receive(struct ct *ct)
 {
 	struct fi_triggered_context ctx;

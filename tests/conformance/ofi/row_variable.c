@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * M18, T9: variable-length messages, «Variable Length Messages» of fi_msg(3) and fi_tagged(3). What they share with
- * buffered receives is tested by the same functions, in row_buffered.c.
+ * M18, T9: variable-length messages, «Variable Length Messages» of fi_msg(3) and fi_tagged(3). What
+ * they share with buffered receives is tested by the same functions, in row_buffered.c.
  */
 #include "buffered.h"
 
@@ -32,8 +32,9 @@ static char *tiled(struct ct *ct, size_t len)
 }
 
 /*
- * Longer than an endpoint's max_msg_size, which the program has set small, and longer than 4 GiB: every offset of
- * the source ends up at the same offset of the destination, or the tiles would not match.
+ * Longer than an endpoint's max_msg_size, which the program has set small, and longer
+ * than 4 GiB: every offset of the source ends up at the same offset of the destination,
+ * or the tiles would not match.
  */
 static void beyond(struct ct *ct)
 {

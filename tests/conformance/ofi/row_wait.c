@@ -27,7 +27,7 @@ static struct fid_wait *open_set(struct ct_dom *dom, enum fi_wait_obj obj)
 	return set;
 }
 
-/* ---- many queues of several domains in one set --------------------------------------------------------- */
+/* ---- many queues of several domains in one set ----------------------------------------------- */
 
 struct many {
 	struct ct_dom dom[DOMS];
@@ -35,7 +35,9 @@ struct many {
 	struct fid_wait *set;
 };
 
-/* Rank 1 has endpoints in domains of their own, all in one set; rank 0 has one, and knows them all. */
+/*
+ * Rank 1 has endpoints in domains of their own, all in one set; rank 0 has one, and knows them all.
+ */
 static void many_open(struct ct *ct, struct many *m, enum fi_wait_obj obj)
 {
 	struct ct_want want = { .split = true, .counters = true };
@@ -197,7 +199,7 @@ static void set_descriptor(struct ct *ct)
 	many_close(&m);
 }
 
-/* ---- an event queue beside a completion queue ---------------------------------------------------------- */
+/* ---- an event queue beside a completion queue ------------------------------------------------ */
 
 static void *write_late(void *arg)
 {
@@ -246,7 +248,7 @@ static void set_events(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* ---- mutex and condition ------------------------------------------------------------------------------- */
+/* ---- mutex and condition --------------------------------------------------------------------- */
 
 static void mutex_cond(struct ct *ct)
 {
@@ -288,7 +290,7 @@ static void mutex_cond(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* ---- one object ---------------------------------------------------------------------------------------- */
+/* ---- one object ------------------------------------------------------------------------------ */
 
 /* A counter's descriptor: a change between reading and fi_trywait is not slept over. */
 static void counter_descriptor(struct ct *ct)
@@ -328,7 +330,8 @@ static void threshold(struct ct *ct)
 {
 	struct ct_want want = { .wait = FI_WAIT_UNSPEC, .cond = FI_CQ_COND_THRESHOLD };
 	struct fi_cq_tagged_entry got[8];
-	const void *four = (void *)4, *two = (void *)2, *many = (void *)100; /* the condition is the number */
+	/* the condition is the number */
+	const void *four = (void *)4, *two = (void *)2, *many = (void *)100;
 	size_t count = 0;
 	struct ct_dom dom;
 	struct ct_ep e;
@@ -372,7 +375,7 @@ static void threshold(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* ---- what is refused ----------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void objects_tell(struct ct *ct, struct ct_dom *dom, enum fi_wait_obj obj)
 {

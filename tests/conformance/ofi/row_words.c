@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * FAULT: last words. What a completion, or a counter, has said of a send arrives, though the process is gone at once and its peer has not looked
- * since: fi_endpoint(3), whatever has been transmitted is no more the sender's business.
+ * FAULT: last words. What a completion, or a counter, has said of a send arrives, though the
+ * process is gone at once and its peer has not looked since: fi_endpoint(3), whatever has been
+ * transmitted is no more the sender's business.
  */
 #include "ct.h"
 

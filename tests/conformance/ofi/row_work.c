@@ -69,7 +69,10 @@ static void submit(struct ct_ep *e, struct item *it, struct fid_cntr *trigger, u
 	queue(e, &it->work);
 }
 
-/* Messages of both kinds and ways: only the completion counter moves, unless FI_COMPLETION asks for more. */
+/*
+ * Messages of both kinds and ways: only the completion counter moves, unless
+ * FI_COMPLETION asks for more.
+ */
 static void work(struct ct *ct)
 {
 	static const enum fi_op_type types[2][2] = { { FI_OP_SEND, FI_OP_TSEND },
@@ -144,7 +147,10 @@ static void chain(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* A triggered write, and a read as deferred work, of the memory of rank 0, which only makes progress. */
+/*
+ * A triggered write, and a read as deferred work, of the memory of rank 0,
+ * which only makes progress.
+ */
 static void one_sided(struct ct *ct)
 {
 	struct ct_want want = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_TRIGGER, .counters = true };
@@ -274,7 +280,10 @@ static void atomics(struct ct *ct)
 	ct_finish(&e);
 }
 
-/* Two that compare, as deferred work: the first finds what it compares with, and the second does not. */
+/*
+ * Two that compare, as deferred work: the first finds what it compares with,
+ * and the second does not.
+ */
 static void compares(struct ct *ct)
 {
 	static const uint64_t expect[2] = { 0, 5 };
@@ -406,7 +415,10 @@ static void work_refused(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* An endpoint is closed with work that waits and work under way, whose buffers are the program's again. */
+/*
+ * An endpoint is closed with work that waits and work under way, whose buffers
+ * are the program's again.
+ */
 static void work_close(struct ct *ct)
 {
 	struct fid_cntr *trigger, *done;
@@ -430,7 +442,10 @@ static void work_close(struct ct *ct)
 	ct_close(&dom);
 }
 
-/* Space in front of every buffer, FI_MSG_PREFIX: also for calls that are made later. arg: by deferred work */
+/*
+ * Space in front of every buffer, FI_MSG_PREFIX: also for calls that are made
+ * later. arg: by deferred work
+ */
 static void prefixed(struct ct *ct)
 {
 	static const enum fi_op_type types[2][2] = { { FI_OP_SEND, FI_OP_TSEND },

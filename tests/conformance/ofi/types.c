@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Which cases are for endpoints of which type. Reliable ones: all but the exceptions. Datagrams: those that need neither an answer nor
- * a message that waits for its receive, and the cases that choose their type themselves.
+ * Which cases are for endpoints of which type. Reliable ones: all but the exceptions. Datagrams:
+ * those that need neither an answer nor a message that waits for its receive, and the cases that
+ * choose their type themselves.
  */
 #include "connect.h"
 

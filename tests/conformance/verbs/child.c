@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* vt_child. Apart from the rows: the front's own header takes away macros through which programs call, as ibv_query_port's. */
+/*
+ * vt_child. Apart from the rows: the front's own header takes away macros through which programs
+ * call, as ibv_query_port's.
+ */
 #include "vt.h"
 
 #include <unistd.h>
@@ -42,9 +45,10 @@ static bool others_sleep(void)
 #endif
 
 /*
- * The address sanitizer's allocator has locks that nobody sees to at a fork: a child hangs in malloc when another thread held one, as each
- * does while it begins. There the node's thread is kept out of it for that moment, and whatever thread runs is waited for; elsewhere
- * they may be anywhere.
+ * The address sanitizer's allocator has locks that nobody sees to at a fork: a child hangs in
+ * malloc when another thread held one, as each does while it begins. There the node's thread is
+ * kept out of it for that moment, and whatever thread runs is waited for; elsewhere they may be
+ * anywhere.
  */
 pid_t vt_child(struct ct_ep *e)
 {

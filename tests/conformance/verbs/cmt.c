@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- networks ------------------------------------------------------------------------------------------------------ */
+/* ---- networks -------------------------------------------------------------------------------- */
 
 /* It is that of the process of rank 0, which the others join. */
 void cmt_network(struct ct *ct, const char *commands)
@@ -34,7 +34,7 @@ void cmt_network(struct ct *ct, const char *commands)
 	ct_sync(ct, NULL);
 }
 
-/* ---- addresses ----------------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 void cmt_any(int family, uint16_t port, struct sockaddr_storage *out)
 {
@@ -62,7 +62,7 @@ void cmt_set_port(struct sockaddr_storage *at, uint16_t port)
 	((struct sockaddr_in *)at)->sin_port = htons(port);
 }
 
-/* ---- ends ---------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 void cmt_open(struct ct *ct, struct cmt *c)
 {
@@ -121,7 +121,7 @@ void cmt_serve(struct ct *ct, struct cmt *c)
 		cmt_listen(c, 8);
 }
 
-/* ---- events -------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 struct rdma_cm_event *cmt_read(struct cmt *c)
 {
@@ -165,7 +165,7 @@ void cmt_quiet(struct cmt *c, int ms)
 	ct_fail(c->ct, "%s (%d), where nothing was to come", rdma_event_str(e->event), e->status);
 }
 
-/* ---- connections --------------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 struct rdma_cm_id *cmt_resolve(struct cmt *c)
 {

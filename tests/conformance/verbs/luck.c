@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * In place of the engine's table of transports, for a conformance program that Heddle is linked into: the same ones with bad luck, as the
- * environment has it: HD_LUCK="hold=3 again=10 refuse=20 break=500", src/transport/fault/fault.h. Nothing set: no bad luck.
+ * In place of the engine's table of transports, for a conformance program that Heddle is linked
+ * into: the same ones with bad luck, as the environment has it: HD_LUCK="hold=3 again=10 refuse=20
+ * break=500", src/transport/fault/fault.h. Nothing set: no bad luck.
  */
 #include "transport/fault/fault.h"
 

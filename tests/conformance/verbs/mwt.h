@@ -22,13 +22,19 @@ struct mwt_window {
 	uint32_t rkey;
 };
 
-/* mwt_need: the device has windows, or the case is not for it. mwt_own: rank 1 begins; mwt_disown ends that. mwt_renew: both queue pairs are as new. */
+/*
+ * mwt_need: the device has windows, or the case is not for it. mwt_own: rank 1 begins; mwt_disown
+ * ends that. mwt_renew: both queue pairs are as new.
+ */
 void mwt_need(struct ct *ct, struct ct_ep *e);
 void mwt_own(struct ct *ct, struct mwt_owner *o, const struct vt_want *want);
 void mwt_disown(struct mwt_owner *o);
 void mwt_renew(struct ct_ep *e);
 
-/* mwt_post_bind posts it, by the call or the work request that its type has: the key that it gets. mwt_bound: and waits for it. mwt_done: what was posted has completed. */
+/*
+ * mwt_post_bind posts it, by the call or the work request that its type has: the key that it gets.
+ * mwt_bound: and waits for it. mwt_done: what was posted has completed.
+ */
 struct ibv_mw *mwt_alloc(struct ct_ep *e, enum ibv_mw_type type);
 struct ibv_mw_bind_info mwt_info(const struct mwt_owner *o, size_t at, size_t len, unsigned access);
 uint32_t mwt_post_bind(struct ct_ep *e, struct ibv_mw *mw, const struct ibv_mw_bind_info *i);

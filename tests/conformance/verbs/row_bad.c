@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * BAD: arguments that are wrong, one by one, each with its errno; afterwards everything is as it was. What belongs to a row of its own
- * is there: states and masks in QP, keys and lengths of requests in V7, lists in V1.
+ * BAD: arguments that are wrong, one by one, each with its errno; afterwards everything is as it
+ * was. What belongs to a row of its own is there: states and masks in QP, keys and lengths of
+ * requests in V7, lists in V1.
  */
 #include "vt.h"
 
@@ -41,7 +42,7 @@ static void others_close(struct ct *ct, struct others *o)
 	VT_OK(ct, ibv_close_device(o->context));
 }
 
-/* ---- handles ---------------------------------------------------------------------------------------------------------------- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 static struct ibv_qp_init_attr usual(struct ct_ep *e)
 {
@@ -111,7 +112,7 @@ static void handles(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- errno: a call that answers an error number leaves it there as well, which is what programs print ------------------------- */
+/* ---- errno: an error number that a call answers is there too, which is what programs print --- */
 
 #define TOLD(ct, call, want) \
 	do { \
@@ -142,7 +143,7 @@ static void told(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- addresses ---------------------------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static void addresses(struct ct *ct)
 {
@@ -173,7 +174,7 @@ static void addresses(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- tables of the port ---------------------------------------------------------------------------------------------------------- */
+/* ---- tables of the port ---------------------------------------------------------------------- */
 
 static void tables(struct ct *ct)
 {
@@ -197,7 +198,7 @@ static void tables(struct ct *ct)
 	VT_OK(ct, ibv_close_device(c));
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- regions --------------------------------------------------------------------------------- */
 
 static void regions(struct ct *ct)
 {
@@ -236,7 +237,7 @@ static void regions(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- attributes of queues ----------------------------------------------------------------------------------------------------------- */
+/* ---- attributes of queues -------------------------------------------------------------------- */
 
 static void extended(struct ct *ct)
 {
@@ -264,7 +265,7 @@ static void extended(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void refused(struct ct_ep *e, struct ibv_send_wr *wr)
 {
@@ -311,7 +312,7 @@ static void requests(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- nothing to read ------------------------------------------------------------------------------------------------------------------- */
+/* ---- nothing to read ------------------------------------------------------------------------- */
 
 static void nothing(struct ct *ct)
 {

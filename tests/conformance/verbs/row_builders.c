@@ -88,7 +88,10 @@ static void builders(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* IBV_SEND_INLINE is none of wr_flags: how data is taken the setter says, so a list by address may be as long as any, and be filled. */
+/*
+ * IBV_SEND_INLINE is none of wr_flags: how data is taken the setter says, so a list by address may
+ * be as long as any, and be filled.
+ */
 static void inline_flag(struct ct *ct)
 {
 	const struct vt_want want = { .send_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ };
@@ -187,7 +190,10 @@ static void atomic_write(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* IBV_ODP_SUPPORT_ATOMIC_WRITE, of younger headers: what is on demand may be written so, over the transport that has it. */
+/*
+ * IBV_ODP_SUPPORT_ATOMIC_WRITE, of younger headers: what is on demand may be written so, over
+ * the transport that has it.
+ */
 static void atomic_write_on_demand(struct ct *ct)
 {
 	const uint32_t has = 1 << 7;
@@ -343,7 +349,10 @@ static void extended(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* A datagram tells as much of its sender as ibv_poll_cq does; what is no matter of these devices is 0. */
+/*
+ * A datagram tells as much of its sender as ibv_poll_cq does; what is no
+ * matter of these devices is 0.
+ */
 static void extended_datagram(struct ct *ct)
 {
 	const struct vt_want want = { .type = IBV_QPT_UD };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Row CM: connections come about, and do not: rdma_connect(3), rdma_accept(3), rdma_reject(3), rdma_establish(3), rdma_get_cm_event(3). */
+/*
+ * Row CM: connections come about, and do not: rdma_connect(3), rdma_accept(3), rdma_reject(3),
+ * rdma_establish(3), rdma_get_cm_event(3).
+ */
 #include "cmt.h"
 
 #include <netinet/in.h>
@@ -8,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- what one end says, the other hears ---------------------------------------------------------------------------- */
+/* ---- what one end says, the other hears ------------------------------------------------------ */
 
 static void asks(struct cmt *c)
 {
@@ -111,7 +114,10 @@ static void request_and_answer(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* With queue pairs: ESTABLISHED has what the answer says, and they are in RTS. Without parameters, what was asked for is granted. */
+/*
+ * With queue pairs: ESTABLISHED has what the answer says, and they are in RTS. Without parameters,
+ * what was asked for is granted.
+ */
 static void with_queue_pairs(struct ct *ct)
 {
 	struct rdma_conn_param none = { 0 };
@@ -172,7 +178,7 @@ static void too_long(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* ---- no ------------------------------------------------------------------------------------------------------------ */
+/* ---- no -------------------------------------------------------------------------------------- */
 
 static void is_rejected(struct cmt *c, int status, size_t len, uint64_t seed)
 {
@@ -226,8 +232,9 @@ static void rejections(struct ct *ct)
 }
 
 /*
- * The caller does not like the answer: it knows, and has been in no connection, nor does the called id leave a timewait state, which it never
- * was in. The slow case waits for longer than that would have taken.
+ * The caller does not like the answer: it knows, and has been in no connection, nor does the
+ * called id leave a timewait state, which it never was in. The slow case waits for longer
+ * than that would have taken.
  */
 static void the_answer_is_rejected(struct ct *ct)
 {
@@ -264,7 +271,10 @@ static void the_answer_is_rejected(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* Nobody listens there: at no port of this space, after the listener has gone, and in another space. */
+/*
+ * Nobody listens there: at no port of this space, after the listener has
+ * gone, and in another space.
+ */
 static void nobody(struct ct *ct)
 {
 	struct cmt c, other;
@@ -289,7 +299,10 @@ static void nobody(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* No way there is, or no answer ever comes: an error event with a negative errno, and the id can be destroyed. */
+/*
+ * No way there is, or no answer ever comes: an error event with a negative errno, and
+ * the id can be destroyed.
+ */
 static void no_such_host(struct ct *ct)
 {
 	struct rdma_cm_event *e;
@@ -317,7 +330,10 @@ static void no_such_host(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* More callers than the backlog has room for wait for their turn: the program may read all of them before it answers the first. */
+/*
+ * More callers than the backlog has room for wait for their turn: the program may read all of them
+ * before it answers the first.
+ */
 static void backlog(struct ct *ct)
 {
 	enum {
@@ -353,7 +369,10 @@ static void backlog(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* Whoever is called by several at once, as nobody has called before, hears of them in the order in which they have called. */
+/*
+ * Whoever is called by several at once, as nobody has called before, hears of them in the order
+ * in which they have called.
+ */
 static void in_turn(struct ct *ct)
 {
 	enum {
@@ -410,7 +429,10 @@ static void the_caller_goes(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* The same before the program, which knows from the descriptor that there is an event, has read it: reading does not wait. */
+/*
+ * The same before the program, which knows from the descriptor that there is an event, has read
+ * it: reading does not wait.
+ */
 static void the_caller_goes_unread(struct ct *ct)
 {
 	struct cmt c;
@@ -437,7 +459,7 @@ static void the_caller_goes_unread(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* ---- ECE ----------------------------------------------------------------------------------------------------------- */
+/* ---- ECE ------------------------------------------------------------------------------------- */
 
 static void ece(struct ct *ct)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Row CM: calls that come twice, too early or after something else has gone wrong; what waits for acknowledgements. */
+/*
+ * Row CM: calls that come twice, too early or after something else has gone wrong; what
+ * waits for acknowledgements.
+ */
 #include "cmt.h"
 
 #include <netdb.h>
@@ -11,7 +14,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---- addresses --------------------------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 /* After RDMA_CM_EVENT_ADDR_ERROR an id is what it was before, and may try another address. */
 static void another_address(struct ct *ct)
@@ -60,7 +63,10 @@ static void families(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* A family that the hints name is the family of what is found, with or without RAI_FAMILY; a scope stays with its address. */
+/*
+ * A family that the hints name is the family of what is found, with or without RAI_FAMILY; a
+ * scope stays with its address.
+ */
 static void hints(struct ct *ct)
 {
 	struct rdma_addrinfo want = { .ai_family = AF_INET6, .ai_port_space = RDMA_PS_TCP }, *res;
@@ -116,7 +122,7 @@ static void device_list(struct ct *ct)
 	ibv_free_device_list(all);
 }
 
-/* ---- too often ------------------------------------------------------------------------------------------------------------------ */
+/* ---- too often ------------------------------------------------------------------------------- */
 
 static void twice(struct ct *ct)
 {
@@ -175,11 +181,12 @@ static void twice(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* ---- answers ----------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 /*
- * Whoever accepts is told by its queue pair that the other end is there, and says so (rdma_notify): then it is connected, whether or not
- * the other program ever completes the connection. As much as there is (RDMA_MAX_…) is what was asked for.
+ * Whoever accepts is told by its queue pair that the other end is there, and says so (rdma_notify):
+ * then it is connected, whether or not the other program ever completes the connection. As much as
+ * there is (RDMA_MAX_…) is what was asked for.
  */
 static void notified(struct ct *ct)
 {
@@ -244,7 +251,7 @@ static void half_the_queues(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* ---- listeners that go ------------------------------------------------------------------------------------------------------------- */
+/* ---- listeners that go ----------------------------------------------------------------------- */
 
 /* A request that has been read outlives its listener; one that has not is rejected with it. */
 static void listener_goes(struct ct *ct)
@@ -318,7 +325,7 @@ static void hopeless_request(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* ---- events that are out -------------------------------------------------------------------------------------------------------------- */
+/* ---- events that are out --------------------------------------------------------------------- */
 
 struct mover {
 	struct rdma_cm_id *id;
@@ -366,7 +373,10 @@ static void migration_waits(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* A queue pair for which no protection domain is named is of the default one, whichever its shared receive queue is of. */
+/*
+ * A queue pair for which no protection domain is named is of the default one, whichever its
+ * shared receive queue is of.
+ */
 static void default_domain(struct ct *ct)
 {
 	struct ibv_qp_init_attr attr = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Row CM: ids and channels: ports and port spaces, addresses, options, states, migration, threads, descriptors, signals. */
+/*
+ * Row CM: ids and channels: ports and port spaces, addresses, options, states, migration,
+ * threads, descriptors, signals.
+ */
 #include "cmt.h"
 
 #include <fcntl.h>
@@ -11,7 +14,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* ---- ports --------------------------------------------------------------------------------------------------------- */
+/* ---- ports ----------------------------------------------------------------------------------- */
 
 static struct rdma_cm_id *bound(struct cmt *c)
 {
@@ -26,7 +29,10 @@ static void set_flag(struct cmt *c, struct rdma_cm_id *id, int option)
 	CMT_OK(c->ct, rdma_set_option(id, RDMA_OPTION_ID, option, &(int){ 1 }, sizeof(int)));
 }
 
-/* Each port space has ports of its own; a port is taken once, and free again when its id is destroyed. */
+/*
+ * Each port space has ports of its own; a port is taken once, and free again
+ * when its id is destroyed.
+ */
 static void ports(struct ct *ct)
 {
 	static const enum rdma_port_space spaces[] = { RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IB, RDMA_PS_IPOIB };
@@ -58,7 +64,10 @@ static void ports(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* Listening at once, without rdma_bind_addr, has a port; both spaces are called at the same port, and answer for themselves. */
+/*
+ * Listening at once, without rdma_bind_addr, has a port; both spaces are called at the same port,
+ * and answer for themselves.
+ */
 static void two_spaces(struct ct *ct)
 {
 	struct rdma_cm_id *id;
@@ -114,9 +123,12 @@ static void reuse(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* ---- families ------------------------------------------------------------------------------------------------------ */
+/* ---- families -------------------------------------------------------------------------------- */
 
-/* A listener at a wildcard belongs to no device, and is called at every address of its family; that of IPv6 also over IPv4. */
+/*
+ * A listener at a wildcard belongs to no device, and is called at every address of its family;
+ * that of IPv6 also over IPv4.
+ */
 static void wildcards(struct ct *ct)
 {
 	bool only = ct->cs->arg == 66;
@@ -207,7 +219,7 @@ static void addresses(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* ---- states and bad input -------------------------------------------------------------------------------------------- */
+/* ---- states and bad input -------------------------------------------------------------------- */
 
 static void wrong_states(struct ct *ct)
 {
@@ -330,9 +342,12 @@ static void a_path(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* ---- channels ------------------------------------------------------------------------------------------------------ */
+/* ---- channels -------------------------------------------------------------------------------- */
 
-/* Events go where the id has gone, those that nobody has read among them; a channel that is left can be destroyed. */
+/*
+ * Events go where the id has gone, those that nobody has read among them; a channel that
+ * is left can be destroyed.
+ */
 static void migration(struct ct *ct)
 {
 	struct rdma_event_channel *second = rdma_create_event_channel();
@@ -374,7 +389,10 @@ static void migration(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* Set not to block, a channel says EAGAIN; its descriptor polls readable as long as there is an event. */
+/*
+ * Set not to block, a channel says EAGAIN; its descriptor polls readable as
+ * long as there is an event.
+ */
 static void non_blocking(struct ct *ct)
 {
 	struct pollfd p = { .events = POLLIN };
@@ -425,7 +443,8 @@ static void signals(struct ct *ct)
 	cmt_close(&c);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* which ends the program when the stack of a cancelled thread is unwound */
+/* which ends the program when the stack of a cancelled thread is unwound */
+#ifndef __SANITIZE_ADDRESS__
 static void *read_for_ever(void *arg)
 {
 	struct rdma_event_channel *ch = arg;
@@ -436,7 +455,9 @@ static void *read_for_ever(void *arg)
 	return NULL;
 }
 
-/* A thread that waits for events can be cancelled, as some programs do with theirs before they end. */
+/*
+ * A thread that waits for events can be cancelled, as some programs do with theirs before they end.
+ */
 static void cancellation(struct ct *ct)
 {
 	pthread_t thread;
@@ -455,7 +476,7 @@ static void cancellation(struct ct *ct)
 }
 #endif
 
-/* ---- threads ------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum {
 	THREADS = 4,

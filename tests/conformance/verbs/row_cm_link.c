@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Row CM: addresses of a link (fe80::…%if), in a network of the case's own: two interfaces that both have fe80::1,
- * one with fe80::2 as well.
+ * Row CM: addresses of a link (fe80::…%if), in a network of the case's own: two interfaces that
+ * both have fe80::1, one with fe80::2 as well.
  */
 #include "cmt.h"
 
@@ -41,7 +41,7 @@ static bool is_at(const struct sockaddr *addr, const char *name)
 	       !memcmp(&got.sin6_addr, &want.sin6_addr, sizeof(got.sin6_addr));
 }
 
-/* ---- connections ------------------------------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void listen_at(struct cmt *c, const struct sockaddr_in6 *at)
 {
@@ -90,7 +90,9 @@ static void connections(struct ct *ct)
 	called_by(ct, &any, "fe80::2%a1");
 }
 
-/* Datagrams: the queue pair is found, and what is sent along the way that the event names arrives. */
+/*
+ * Datagrams: the queue pair is found, and what is sent along the way that the event names arrives.
+ */
 static void datagrams(struct ct *ct)
 {
 	struct rdma_conn_param p = { 0 };
@@ -141,7 +143,7 @@ static void datagrams(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* Ports are of an address and its link; one without a link, or of another one, is nobody's. */
 static void binding(struct ct *ct)
@@ -171,7 +173,10 @@ static void binding(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* From where the way leads there, from a source that is named, and by what rdma_getaddrinfo(3) finds. */
+/*
+ * From where the way leads there, from a source that is named, and by what
+ * rdma_getaddrinfo(3) finds.
+ */
 static void resolving(struct ct *ct)
 {
 	struct rdma_addrinfo want = { .ai_flags = RAI_NUMERICHOST, .ai_port_space = RDMA_PS_TCP }, *found;

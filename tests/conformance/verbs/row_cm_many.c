@@ -40,9 +40,13 @@ static int descriptors(void)
 #define MEMORY_IS_OURS CT_OWN_MEMORY
 #endif
 
-#define RESTING (2048 / 256) /* ports of numbers that rest before they are used again, 256 numbers each */
+/* ports of numbers that rest before they are used again, 256 numbers each */
+#define RESTING (2048 / 256)
 
-/* What the process holds, after so many rounds; after all of them it must be the same, more or less. */
+/*
+ * What the process holds, after so many rounds; after all of them it must
+ * be the same, more or less.
+ */
 struct held {
 	long kib;
 	int fds;

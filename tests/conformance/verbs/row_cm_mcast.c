@@ -20,7 +20,10 @@ static void group_at(int family, unsigned which, struct sockaddr_storage *out)
 			  &((struct sockaddr_in6 *)out)->sin6_addr);
 }
 
-/* An address of this host that is not of the loopback interface, where that has no groups; else that of it. */
+/*
+ * An address of this host that is not of the loopback interface, where that has no
+ * groups; else that of it.
+ */
 static void own_address(struct cmt *c, struct sockaddr_storage *out)
 {
 	struct ibv_context **devices = rdma_get_devices(NULL);
@@ -114,7 +117,8 @@ static void members(struct ct *ct)
 			ct_sync(ct, NULL);
 			ct_sync(ct, NULL);
 		}
-		CT_EQ(ct, ibv_poll_cq(c.id->recv_cq, 1, &wc), 0); /* it does not hear, not even itself */
+		/* it does not hear, not even itself */
+		CT_EQ(ct, ibv_poll_cq(c.id->recv_cq, 1, &wc), 0);
 		CT_EQ(ct, rdma_dereg_mr(own), 0);
 	} else {
 		ct_sync(ct, NULL);
@@ -137,14 +141,19 @@ static void members(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* From an address of a loopback that is not ::1: the kernel has no route for groups of IPv6 there. */
+/*
+ * From an address of a loopback that is not ::1: the kernel has no route for groups of IPv6 there.
+ */
 static void of_loopback(struct ct *ct)
 {
 	cmt_network(ct, "ip address add fd00::5/128 dev lo nodad");
 	members(ct);
 }
 
-/* A join that is left before anybody has read of it is none; the id may go with groups that it has not left. */
+/*
+ * A join that is left before anybody has read of it is none; the id may go with
+ * groups that it has not left.
+ */
 static void left(struct ct *ct)
 {
 	struct sockaddr_storage one, two;
@@ -166,7 +175,8 @@ static void left(struct ct *ct)
 	CT_EQ(ct, ibv_destroy_ah(ah), 0);
 	cmt_quiet(&c, 0);
 	CMT_OK(ct, rdma_leave_multicast(c.id, (struct sockaddr *)&two));
-	CMT_OK(ct, rdma_join_multicast(c.id, (struct sockaddr *)&one, NULL)); /* again, and unread */
+	/* again, and unread */
+	CMT_OK(ct, rdma_join_multicast(c.id, (struct sockaddr *)&one, NULL));
 	rdma_destroy_qp(c.id);
 	cmt_close(&c);
 }
@@ -182,7 +192,8 @@ static void wrongs(struct ct *ct)
 	group_at(c.family, 1, &group);
 	cmt_here(c.family, 0, &own);
 	attr.addr = (struct sockaddr *)&group;
-	CMT_ERR(ct, rdma_join_multicast(c.id, (struct sockaddr *)&own, NULL), EINVAL); /* no group */
+	/* no group */
+	CMT_ERR(ct, rdma_join_multicast(c.id, (struct sockaddr *)&own, NULL), EINVAL);
 	CMT_ERR(ct, rdma_join_multicast(c.id, NULL, NULL), EINVAL);
 	CMT_ERR(ct, rdma_join_multicast(c.id, &(struct sockaddr){ .sa_family = AF_UNIX }, NULL), EINVAL);
 	CMT_ERR(ct, rdma_join_multicast_ex(c.id, &attr, NULL), EINVAL); /* no flags */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* CM: queue pairs that ids do not know, which their programs make, name and move: rdma_init_qp_attr(3), rdma_establish(3), rdma_notify(3). */
+/*
+ * CM: queue pairs that ids do not know, which their programs make, name and move:
+ * rdma_init_qp_attr(3), rdma_establish(3), rdma_notify(3).
+ */
 #include "cmt.h"
 #include "vt.h"
 
@@ -107,7 +110,7 @@ static void own_queue_pairs(struct ct *ct)
 	own_close(&o);
 }
 
-/* ---- rdma_notify ----------------------------------------------------------------------------------------------------- */
+/* ---- rdma_notify ----------------------------------------------------------------------------- */
 
 /* The caller's first message is here before its last word; who is told so hands it on to the id. */
 static void notified(struct ct *ct)
@@ -131,7 +134,8 @@ static void notified(struct ct *ct)
 		ct_sync(ct, NULL);
 		CMT_OK(ct, rdma_establish(o.c.id));
 	} else {
-		CMT_ERR(ct, rdma_notify(o.c.id, IBV_EVENT_COMM_EST), EINVAL); /* it has not answered */
+		/* it has not answered */
+		CMT_ERR(ct, rdma_notify(o.c.id, IBV_EVENT_COMM_EST), EINVAL);
 		own_to(&o, IBV_QPS_RTR);
 		CMT_OK(ct, ibv_post_recv(o.qp, &recv, &bad_recv));
 		CMT_OK(ct, rdma_accept(o.c.id, &o.p));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Row CM: connections end: rdma_disconnect(3), rdma_destroy_id(3), TIMEWAIT_EXIT, the death of the other end; data passes before. */
+/*
+ * Row CM: connections end: rdma_disconnect(3), rdma_destroy_id(3), TIMEWAIT_EXIT, the death of the
+ * other end; data passes before.
+ */
 #include "cmt.h"
 
 #include <fcntl.h>
@@ -9,7 +12,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* ---- data ---------------------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 enum {
 	LEN = 1000
@@ -83,7 +86,7 @@ static void end(struct cmt *c, struct region *r)
 	cmt_close(c);
 }
 
-/* ---- one after the other -------------------------------------------------------------------------------------------- */
+/* ---- one after the other --------------------------------------------------------------------- */
 
 static void leaves_first(struct ct *ct, int who)
 {
@@ -172,8 +175,9 @@ static void destroyed_in_timewait(struct ct *ct)
 }
 
 /*
- * Who is told of the end destroys the queue pair, and with it what has not been read: so that is given time to be read first, however often
- * the event is asked for. A program that sleeps on the channel instead is woken when the time is over.
+ * Who is told of the end destroys the queue pair, and with it what has not been read: so that is
+ * given time to be read first, however often the event is asked for. A program that sleeps on the
+ * channel instead is woken when the time is over.
  */
 static void completions_come_first(struct ct *ct)
 {
@@ -213,8 +217,9 @@ static void completions_come_first(struct ct *ct)
 }
 
 /*
- * What is sent after the other end has left is tried again for as long as its retries take, seconds here; who leaves as well by then has it
- * flushed. The other end has its queue pair still, has destroyed it, or is dead.
+ * What is sent after the other end has left is tried again for as long as its retries take, seconds
+ * here; who leaves as well by then has it flushed. The other end has its queue pair still, has
+ * destroyed it, or is dead.
  */
 enum {
 	LEFT,
@@ -249,7 +254,8 @@ static void sent_to_who_has_left(struct ct *ct)
 		if (ct->cs->arg != DEAD)
 			ct_sync(ct, NULL);
 		CMT_OK(ct, rdma_post_send(c.id, &r, r.buf, LEN, r.mr, 0));
-		usleep(50000); /* whether it has been noticed that nobody is there: either will do */
+		/* whether it has been noticed that nobody is there: either will do */
+		usleep(50000);
 		CMT_OK(ct, rdma_post_send(c.id, &r, r.buf, LEN, r.mr, 0));
 		CMT_OK(ct, rdma_disconnect(c.id));
 		for (int i = 0; i < 2; i++) {
@@ -264,7 +270,7 @@ static void sent_to_who_has_left(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* ---- the other end dies ------------------------------------------------------------------------------------------------ */
+/* ---- the other end dies ---------------------------------------------------------------------- */
 
 static void killed(struct ct *ct, int who)
 {
@@ -315,7 +321,7 @@ static void nobody_answers(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* ---- acknowledging ------------------------------------------------------------------------------------------------------ */
+/* ---- acknowledging --------------------------------------------------------------------------- */
 
 static void *destroy(void *id)
 {
@@ -346,7 +352,10 @@ static void events_hold_their_id(struct ct *ct)
 	cmt_close(&c);
 }
 
-/* Before there is a connection nobody is told, and the queue pair is given up: what the other end says then comes to nothing. */
+/*
+ * Before there is a connection nobody is told, and the queue pair is given up: what the other end
+ * says then comes to nothing.
+ */
 static void too_early(struct ct *ct)
 {
 	struct cmt c;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Row CM: calls that wait: rdma_create_ep(3), rdma_get_request(3), rdma_getaddrinfo(3), ids without a channel. */
+/*
+ * Row CM: calls that wait: rdma_create_ep(3), rdma_get_request(3),
+ * rdma_getaddrinfo(3), ids without a channel.
+ */
 #include "cmt.h"
 
 #include <netdb.h>
@@ -12,7 +15,7 @@ enum {
 	LEN = 100
 };
 
-/* ---- names --------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void look(struct ct *ct, const char *node, const char *port, struct rdma_addrinfo *hints,
 		 struct rdma_addrinfo **res)
@@ -76,7 +79,7 @@ static void names(struct ct *ct)
 	rdma_freeaddrinfo(res);
 }
 
-/* ---- endpoints ----------------------------------------------------------------------------------------------------- */
+/* ---- endpoints ------------------------------------------------------------------------------- */
 
 static struct ibv_qp_init_attr wanted(void)
 {
@@ -126,7 +129,10 @@ static void say(struct ct *ct, struct rdma_cm_id *id, char *buf, struct ibv_mr *
 	ct_verify(ct, buf + LEN, LEN, (uint64_t)!ct->rank + 1, "message");
 }
 
-/* A message each way over an id with its queue pair; a receive must be there before the other end can know of it. */
+/*
+ * A message each way over an id with its queue pair; a receive must be there before the
+ * other end can know of it.
+ */
 static void exchange(struct ct *ct, struct rdma_cm_id *id,
 		     int (*go)(struct rdma_cm_id *, struct rdma_conn_param *))
 {
@@ -166,7 +172,10 @@ static void endpoints(struct ct *ct)
 	rdma_destroy_ep(listening);
 }
 
-/* What goes wrong comes as the errno of the call that waits; an id that asks for nothing has no queue pair. */
+/*
+ * What goes wrong comes as the errno of the call that waits; an id that asks for
+ * nothing has no queue pair.
+ */
 static void refused(struct ct *ct)
 {
 	struct rdma_conn_param p = { .private_data = "hello", .private_data_len = 6 };

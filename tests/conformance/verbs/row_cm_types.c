@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Row CM: ids whose queue pairs are XRC or UC: rdma_create_ep(3), rdma_create_srq(3), rdma_create_qp(3). Rank 0 receives, rank 1 sends. */
+/*
+ * Row CM: ids whose queue pairs are XRC or UC: rdma_create_ep(3), rdma_create_srq(3),
+ * rdma_create_qp(3). Rank 0 receives, rank 1 sends.
+ */
 #include "cmt.h"
 
 #include <fcntl.h>
@@ -33,7 +36,7 @@ static struct rdma_cm_id *ep_make(struct ct *ct, uint16_t port, enum ibv_qp_type
 	return id;
 }
 
-/* ---- rdma_init_qp_attr -------------------------------------------------------------------------------------------------- */
+/* ---- rdma_init_qp_attr ----------------------------------------------------------------------- */
 
 #define MASK_RTR (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
 #define MASK_RESPONDS (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
@@ -49,7 +52,10 @@ static int mask_of(struct ct *ct, struct rdma_cm_id *id, enum ibv_qp_state state
 	return mask;
 }
 
-/* As the kernel's CM has it: who only sends says nothing of what it does for others, who only receives nothing of tries; UC neither. */
+/*
+ * As the kernel's CM has it: who only sends says nothing of what it does for others, who only
+ * receives nothing of tries; UC neither.
+ */
 static void says_its_part(struct ct *ct, struct rdma_cm_id *id)
 {
 	bool rc = id->ps == RDMA_PS_TCP; /* to the CM, whatever its queue pair */
@@ -60,7 +66,7 @@ static void says_its_part(struct ct *ct, struct rdma_cm_id *id)
 	      MASK_RTS | (responds || asks ? IBV_QP_TIMEOUT : 0) | (asks ? MASK_ASKS : 0));
 }
 
-/* ---- endpoints ---------------------------------------------------------------------------------------------------------- */
+/* ---- endpoints ------------------------------------------------------------------------------- */
 
 /* Rank 0's id, which somebody asks for; what it has for it. */
 struct called {
@@ -133,7 +139,10 @@ static void has_sent(struct ct *ct, struct rdma_cm_id *id, struct ibv_mr *mr)
 	rdma_destroy_ep(id);
 }
 
-/* The queue pair takes no receives: its id has a shared receive queue, whose number the other end is told. */
+/*
+ * The queue pair takes no receives: its id has a shared receive queue, whose
+ * number the other end is told.
+ */
 static void receives(struct ct *ct)
 {
 	struct ibv_srq_init_attr srq = { .attr = { 4, 1, 0 } };
@@ -185,7 +194,7 @@ static void sends_uc(struct ct *ct)
 	has_sent(ct, id, mr);
 }
 
-/* ---- ids of RDMA_PS_TCP -------------------------------------------------------------------------------------------- */
+/* ---- ids of RDMA_PS_TCP ---------------------------------------------------------------------- */
 
 /* What a program has beside its id: queues of its own. */
 struct own {
@@ -230,7 +239,10 @@ static void own_close(struct ct *ct, struct own *o)
 	CT_EQ(ct, ibv_dealloc_pd(o->pd), 0);
 }
 
-/* It names the shared receive queue, as programs do that have one attribute for all queue pairs: XRC has no use for it there. */
+/*
+ * It names the shared receive queue, as programs do that have one attribute for all queue pairs:
+ * XRC has no use for it there.
+ */
 static void own_qp(struct ct *ct, struct rdma_cm_id *id, struct own *o, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr_ex attr = { .send_cq = o->cq,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Row CM: datagram services, RDMA_PS_UDP and RDMA_PS_IPOIB: a caller learns where the service's queue pair is, and sends to it. */
+/*
+ * Row CM: datagram services, RDMA_PS_UDP and RDMA_PS_IPOIB: a caller learns where the service's
+ * queue pair is, and sends to it.
+ */
 #include "cmt.h"
 
 enum {

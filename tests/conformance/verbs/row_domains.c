@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* PD: ibv_alloc_parent_domain(3), ibv_alloc_td(3): a parent domain is as good as the domain it stands for, wherever one is asked for. */
+/*
+ * PD: ibv_alloc_parent_domain(3), ibv_alloc_td(3): a parent domain is as good as the domain it
+ * stands for, wherever one is asked for.
+ */
 #include "vt.h"
 
 #include <errno.h>
@@ -15,7 +18,10 @@ static struct ibv_pd *parent(struct ct_ep *e, struct ibv_pd *pd, struct ibv_td *
 	return made;
 }
 
-/* What is in use stays: the domain under its parent, the thread domain under that, the parent under what was made with it. */
+/*
+ * What is in use stays: the domain under its parent, the thread domain under that, the parent
+ * under what was made with it.
+ */
 static void life(struct ct *ct)
 {
 	struct ibv_parent_domain_init_attr attr = { 0 };
@@ -62,7 +68,10 @@ static void life(struct ct *ct)
 	vt_close(&e);
 }
 
-/* e's queue pair is of the parent domain, its address handle and its region of the other; and the other way round. */
+/*
+ * e's queue pair is of the parent domain, its address handle and its region of the other;
+ * and the other way round.
+ */
 static void datagrams(struct ct *ct)
 {
 	for (int i = 0; i < 2; i++) {

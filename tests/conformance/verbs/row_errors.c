@@ -240,7 +240,10 @@ static void recv_lkey(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* One whose second segment reaches beyond its region: messages that fit are received, and the one that goes beyond fails. */
+/*
+ * One whose second segment reaches beyond its region: messages that fit are received, and the
+ * one that goes beyond fails.
+ */
 static void recv_beyond(struct ct *ct)
 {
 	const struct vt_want want = { .sge = 2, .srq = ct->cs->arg };
@@ -272,8 +275,9 @@ static void recv_beyond(struct ct *ct)
 }
 
 /*
- * Time-out and retries, ibv_modify_qp(3): what is not answered ends within four times what they say, however that came about, and where the
- * other end is there but is never ready for it, not before that. (Of one that has gone we may be told at once.)
+ * Time-out and retries, ibv_modify_qp(3): what is not answered ends within four times what they
+ * say, however that came about, and where the other end is there but is never ready for it, not
+ * before that. (Of one that has gone we may be told at once.)
  */
 enum {
 	NEVER_READY,
@@ -445,7 +449,10 @@ static void reach(struct ct_ep *e, const struct offer *at, enum ibv_wr_opcode op
 	vt_next(e, 2, IBV_WC_REM_ACCESS_ERR);
 }
 
-/* Memory that is registered and has been unmapped since; hardware has pinned it, and here the request fails. NULL with rank 0. */
+/*
+ * Memory that is registered and has been unmapped since; hardware has pinned it, and here the
+ * request fails. NULL with rank 0.
+ */
 static struct ibv_mr *unmapped_region(struct ct_ep *e, struct offer *at)
 {
 	struct ibv_mr *mr;
@@ -465,7 +472,10 @@ static struct ibv_mr *unmapped_region(struct ct_ep *e, struct offer *at)
 	return mr;
 }
 
-/* Both ends go to error, the target's process, which has no handler of faults, and all else goes on. */
+/*
+ * Both ends go to error, the target's process, which has no handler of
+ * faults, and all else goes on.
+ */
 static void region_unmapped(struct ct *ct)
 {
 	static const uint32_t lens[] = { 8, 100, 4096, 30000, LONG };

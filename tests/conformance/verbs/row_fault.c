@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* FAULT: the other process is killed with work outstanding, and comes again; completion queues overrun. */
+/*
+ * FAULT: the other process is killed with work outstanding, and comes again;
+ * completion queues overrun.
+ */
 #include "vt.h"
 
 #include <errno.h>
@@ -17,7 +20,8 @@
 #define RECVS 100	  /* that each end keeps posted */
 #define RECV (1ull << 40) /* ids of receives have this bit */
 #define ROOM 300000u
-#define TOLD 10.0 /* seconds in which all must have ended: well above the time-outs that vt_rts sets */
+/* seconds in which all must have ended: well above the time-outs that vt_rts sets */
+#define TOLD 10.0
 
 enum work {
 	SENDS,
@@ -27,8 +31,9 @@ enum work {
 	MIXED,
 	ONLY_RECEIVES, /* until it has died */
 	WORK = 7,
-	SRQ = 8,     /* both ends receive by one */
-	STOPPED = 16 /* it stands still before it dies, so that what needs it is outstanding for certain */
+	SRQ = 8, /* both ends receive by one */
+	/* it stands still before it dies, so that what needs it is outstanding for certain */
+	STOPPED = 16
 };
 
 static enum work work_of(const struct ct *ct)
@@ -38,7 +43,7 @@ static enum work work_of(const struct ct *ct)
 
 static const uint32_t lens[] = { 8, 0, 5000, 64, ROOM, 20000 };
 
-/* ---- one that will be killed --------------------------------------------------------------------------------------------- */
+/* ---- one that will be killed ----------------------------------------------------------------- */
 
 /* Sends to the survivor, and takes from it, until the end. */
 static void __attribute__((noreturn)) live(struct ct *ct, const struct vt_want *want)
@@ -80,7 +85,7 @@ static void victims(struct ct *ct, const struct vt_want *want)
 	}
 }
 
-/* ---- one that goes on ------------------------------------------------------------------------------------------------------ */
+/* ---- one that goes on ------------------------------------------------------------------------ */
 
 struct tally {
 	uint64_t posted, ended; /* requests: they end in the order of posting */
@@ -107,7 +112,9 @@ static bool post(struct ct_ep *e, enum work work, uint64_t id)
 	return !rc;
 }
 
-/* A receive ends well or is flushed; of the requests one has the error, and those before it none. */
+/*
+ * A receive ends well or is flushed; of the requests one has the error, and those before it none.
+ */
 static void ended(struct ct_ep *e, struct tally *t, const struct ibv_wc *wc)
 {
 	struct ct *ct = e->ct;
@@ -155,7 +162,10 @@ static void work_until(struct ct_ep *e, struct tally *t, double end, bool full)
 	}
 }
 
-/* Of what the requester itself finds out there is no event; only an SRQ's queue pair says that it takes no more. */
+/*
+ * Of what the requester itself finds out there is no event; only an SRQ's queue pair
+ * says that it takes no more.
+ */
 static void check_events(struct ct_ep *e)
 {
 	struct ibv_async_event event;
@@ -194,7 +204,8 @@ static void outlive(struct ct_ep *e, struct tally *t)
 		ct_fail(ct, "it took %.1f s to learn of a death", ct_now() - killed);
 	CT_EQ(ct, vt_state(e, e->qp), IBV_QPS_ERR);
 	check_events(e);
-	look(e, t, false); /* all that took a receive has completed by that event, but in the other queue */
+	/* all that took a receive has completed by that event, but in the other queue */
+	look(e, t, false);
 	vt_quiet(e, 2, "after the flush");
 }
 
@@ -247,8 +258,9 @@ static void unnoticed(struct ct *ct)
 }
 
 /*
- * A message is cut off in the middle. Its receiver hears nothing of that: its queue pair stands, and the receive ends with it, in its turn.
- * Where it comes in whole after all, the next one may not.
+ * A message is cut off in the middle. Its receiver hears nothing of that: its queue
+ * pair stands, and the receive ends with it, in its turn. Where it comes in whole after
+ * all, the next one may not.
  */
 #define LONG_MESSAGE (128u << 20)
 
@@ -320,7 +332,7 @@ static void cut_off(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* ---- completion queues that are too small --------------------------------------------------------------------------------- */
+/* ---- completion queues that are too small ---------------------------------------------------- */
 
 #define FLOOD 800
 

@@ -91,7 +91,8 @@ static void inline_data(struct ct *ct)
 			memset(own, 0, sizeof(own));
 			vt_done(&e, 2, NULL);
 			ct_sync(ct, &e);
-			sge[1].length = attr.cap.max_inline_data; /* with the first segment, too long */
+			/* with the first segment, too long */
+			sge[1].length = attr.cap.max_inline_data;
 			VT_ERR(ct, ibv_post_send(e.qp, &wr, &bad), EINVAL);
 		}
 	}
@@ -163,7 +164,10 @@ static void take_event(struct ct_ep *e)
 	ibv_ack_cq_events(cq, 1);
 }
 
-/* Who has asked for solicited completions only hears of those: sends and writes with immediate data that say so. */
+/*
+ * Who has asked for solicited completions only hears of those: sends and writes with
+ * immediate data that say so.
+ */
 static void solicited(struct ct *ct)
 {
 	const struct vt_want want = { .channel = true };

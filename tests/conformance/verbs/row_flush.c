@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * WR: ibv_wr_flush(3), by which who has written learns that everybody at the target can see it. Younger headers have it, and this is built with
- * one that has not: so its numbers and its place in struct ibv_qp_ex are told here.
+ * WR: ibv_wr_flush(3), by which who has written learns that everybody at the target can see it.
+ * Younger headers have it, and this is built with one that has not: so its numbers and its place in
+ * struct ibv_qp_ex are told here.
  */
 #include "vt.h"
 
@@ -64,7 +65,10 @@ static void flush(struct ct_ep *e, uint64_t id, uint64_t addr, size_t len, uint8
 	VT_OK(e->ct, ibv_wr_complete(qp));
 }
 
-/* What was posted before it is there when it completes, in order: short and long, at once and by packet. A region is flushed whole. */
+/*
+ * What was posted before it is there when it completes, in order: short and long, at once and by
+ * packet. A region is flushed whole.
+ */
 static void flushes(struct ct *ct)
 {
 	static const uint32_t lens[] = { 1, 8, 1000, 65536, LONG };
@@ -102,7 +106,10 @@ static void flushes(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* Many in one list, between writes, complete in their order; no bytes at all may be flushed, and so may what nobody asks to be placed. */
+/*
+ * Many in one list, between writes, complete in their order; no bytes at all may be flushed, and so
+ * may what nobody asks to be placed.
+ */
 static void in_a_list(struct ct *ct)
 {
 	const struct vt_want want = WANTS;
@@ -177,7 +184,10 @@ static void refused(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* Devices say that they have it; of queue pairs RC does; ibv_post_send has no place for what it needs to know. */
+/*
+ * Devices say that they have it; of queue pairs RC does; ibv_post_send has no place
+ * for what it needs to know.
+ */
 static void told(struct ct *ct)
 {
 	static const enum ibv_qp_type others[] = { IBV_QPT_UC, IBV_QPT_UD };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* FAULT: a program forks in the middle of its traffic, ibv_fork_init(3): the parent goes on, the child is told that nothing works. */
+/*
+ * FAULT: a program forks in the middle of its traffic, ibv_fork_init(3): the parent goes on, the
+ * child is told that nothing works.
+ */
 #include "vt.h"
 
 #include <errno.h>
@@ -24,7 +27,7 @@ enum how {
 	SHELL = 8   /* system(3) and popen(3) instead of fork(2) */
 };
 
-/* ---- the child ------------------------------------------------------------------------------------------------------------ */
+/* ---- the child ------------------------------------------------------------------------------- */
 
 /* In the child: tells the parent, by its status, that this was wrong. */
 #define MUST(what) \
@@ -144,13 +147,16 @@ static void __attribute__((noreturn)) child(struct ct_ep *e, int round)
 		own_device_works(e);
 	if (round % 3 != 1)
 		destroying_ends(e);
-	/* a sanitizer would look at exit for what the parent has, and what was not handed down points to some of it */
+	/*
+	 * a sanitizer would look at exit for what the parent has, and what was not handed
+	 * down points to some of it
+	 */
 	if (e->ct->cs->arg & EXITS && CT_OWN_MEMORY)
 		exit(0);
 	_exit(0);
 }
 
-/* ---- the parent ------------------------------------------------------------------------------------------------------------ */
+/* ---- the parent ------------------------------------------------------------------------------ */
 
 static void *waits(void *arg)
 {

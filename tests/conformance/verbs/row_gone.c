@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* QP: queue pairs that fail, begin anew or go while work is under way: what completes, in which order, and what is never touched again. */
+/*
+ * QP: queue pairs that fail, begin anew or go while work is under way: what completes, in which
+ * order, and what is never touched again.
+ */
 #include "vt.h"
 
 #include <errno.h>
@@ -71,7 +74,8 @@ static void reset(struct ct *ct)
 		}
 		ct_sync(ct, &e);
 		if (round == 1)
-			vt_to(&e, e.qp, IBV_QPS_ERR); /* and what that has completed goes too, unread */
+			/* and what that has completed goes too, unread */
+			vt_to(&e, e.qp, IBV_QPS_ERR);
 		vt_to(&e, e.qp, IBV_QPS_RESET);
 		e.head = e.tail = 0;
 		vt_quiet(&e, 2, "after RESET");
@@ -90,7 +94,10 @@ static void reset(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* Memory that a queue pair received or was written to is the program's when the call that ends it returns. */
+/*
+ * Memory that a queue pair received or was written to is the program's when the
+ * call that ends it returns.
+ */
 static void untouched(struct ct *ct)
 {
 	enum {
@@ -137,7 +144,10 @@ static void untouched(struct ct *ct)
 	}
 }
 
-/* A queue pair is destroyed with much under way in both directions: its own memory may go, and the other end fails. */
+/*
+ * A queue pair is destroyed with much under way in both directions: its own memory may go,
+ * and the other end fails.
+ */
 static void in_the_middle(struct ct *ct)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
@@ -185,8 +195,8 @@ static void in_the_middle(struct ct *ct)
 				if (next == 40 && rnext < 140 && !failed)
 					break;
 				if (next == 40 && vt_state(&e, e.qp) != IBV_QPS_ERR)
-					vt_to(&e, e.qp,
-					      IBV_QPS_ERR); /* it had nothing left that could have failed */
+					/* it had nothing left that could have failed */
+					vt_to(&e, e.qp, IBV_QPS_ERR);
 			}
 		}
 		ct_sync(ct, &e);
@@ -196,7 +206,7 @@ static void in_the_middle(struct ct *ct)
 	}
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 #define ROUNDS 40
 
@@ -208,7 +218,10 @@ static void *fail_it(void *arg)
 	return ibv_modify_qp(e->qp, &attr, IBV_QP_STATE) ? e : NULL;
 }
 
-/* One thread posts and another moves the queue pair to ERR: each request that was taken completes, and in order. */
+/*
+ * One thread posts and another moves the queue pair to ERR: each request that was taken
+ * completes, and in order.
+ */
 static void under_posting(struct ct *ct)
 {
 	struct ct_ep e;

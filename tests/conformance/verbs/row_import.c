@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * IMPORT: ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3), by a descriptor and handles of the same process, and of
- * another one (rank 0), which hands the descriptor over by SCM_RIGHTS.
+ * IMPORT: ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3), by a
+ * descriptor and handles of the same process, and of another one (rank 0), which hands the
+ * descriptor over by SCM_RIGHTS.
  */
 #include "vt.h"
 
@@ -118,7 +119,7 @@ static void device_memory(struct ct *ct)
 	VT_OK(ct, ibv_close_device(own));
 }
 
-/* ---- another process --------------------------------------------------------------------------------------------------------------- */
+/* ---- another process ------------------------------------------------------------------------- */
 
 #define SHARED 65536u /* bytes of memory that both map */
 #define WRITTEN 4096u /* there: what each of the importer's operations has put */
@@ -192,7 +193,8 @@ static char *shared_memory(struct ct *ct)
 
 	CT_EQ(ct, ftruncate(fd, SHARED), 0);
 	at = mmap(NULL, SHARED, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	CT_TRUE(ct, at != MAP_FAILED); /* the descriptor stays open: by it the other one gets the memory */
+	/* the descriptor stays open: by it the other one gets the memory */
+	CT_TRUE(ct, at != MAP_FAILED);
 	return at;
 }
 
@@ -241,7 +243,10 @@ static void connect_to(struct ct_ep *own, struct ibv_qp *qp, const struct ibv_qp
 	vt_connect(own, qp, &own->me);
 }
 
-/* Two queue pairs of the imported domain, which talk to each other, and memory of our own in that domain. */
+/*
+ * Two queue pairs of the imported domain, which talk to each other, and memory
+ * of our own in that domain.
+ */
 static void own_open(struct ct *ct, struct ct_ep *own, struct ibv_pd *pd, struct ibv_qp **other)
 {
 	struct ct_ep like;

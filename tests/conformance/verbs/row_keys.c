@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* V7: ibv_dereg_mr(3) and ibv_rereg_mr(3) while requests use the region: local keys count when bytes move; ibv_advise_mr(3). */
+/*
+ * V7: ibv_dereg_mr(3) and ibv_rereg_mr(3) while requests use the region: local keys count when
+ * bytes move; ibv_advise_mr(3).
+ */
 #include "vt.h"
 
 #include <errno.h>
@@ -88,7 +91,10 @@ static void receiver(struct ct_ep *e, enum change how, uint32_t len)
 	VT_OK(ct, ibv_dealloc_pd(other));
 }
 
-/* A posted receive whose region changes; arg: how, plus 8: of a shared receive queue, plus 16: for a long message. */
+/*
+ * A posted receive whose region changes; arg: how, plus 8: of a shared receive queue,
+ * plus 16: for a long message.
+ */
 static void received(struct ct *ct)
 {
 	enum change how = (enum change)(ct->cs->arg & 7);
@@ -136,7 +142,9 @@ static void sent(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* A region for each message, with many receives posted: those that are used up are of no concern. */
+/*
+ * A region for each message, with many receives posted: those that are used up are of no concern.
+ */
 static void each_its_own(struct ct *ct)
 {
 	const struct vt_want want = { .recv_wr = DEPTH, .cqe = 2 * DEPTH };
@@ -169,7 +177,7 @@ static void each_its_own(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* ---- advice ------------------------------------------------------------------------------------------------------------------- */
+/* ---- advice ---------------------------------------------------------------------------------- */
 
 static int prefetch(struct ibv_pd *pd, bool write, uint64_t addr, uint32_t len, uint32_t lkey)
 {
@@ -179,7 +187,10 @@ static int prefetch(struct ibv_pd *pd, bool write, uint64_t addr, uint32_t len, 
 			     IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
 }
 
-/* ibv_advise_mr(3): each error that it names, where the page has two for a key by what drivers answer. */
+/*
+ * ibv_advise_mr(3): each error that it names, where the page has two for a
+ * key by what drivers answer.
+ */
 static void advised(struct ct *ct)
 {
 	struct ct_ep e;
@@ -241,7 +252,10 @@ static void written_to(struct ct_ep *e, size_t at, char what, enum ibv_wc_status
 	vt_status(e, 1, status);
 }
 
-/* A region that goes elsewhere keeps its keys: who knows them reaches the new place, and the old one no more. */
+/*
+ * A region that goes elsewhere keeps its keys: who knows them reaches the new place,
+ * and the old one no more.
+ */
 static void elsewhere(struct ct *ct)
 {
 	const int how = IBV_REREG_MR_CHANGE_TRANSLATION;

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* QP: queue pairs that are not connected yet, or will never be: ibv_modify_qp(3), ibv_get_async_event(3). */
+/*
+ * QP: queue pairs that are not connected yet, or will never be:
+ * ibv_modify_qp(3), ibv_get_async_event(3).
+ */
 #include "vt.h"
 
 #include <unistd.h>
 
 #include <poll.h>
 
-/* One that fails before it has another end takes requests, and flushes them: programs wait so until it is empty. */
+/*
+ * One that fails before it has another end takes requests, and flushes them: programs
+ * wait so until it is empty.
+ */
 static void flushed_alone(struct ct *ct)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND,	     IBV_WR_SEND_WITH_IMM,
@@ -32,7 +38,7 @@ static void flushed_alone(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- IBV_EVENT_COMM_EST ---------------------------------------------------------------------------------------------------- */
+/* ---- IBV_EVENT_COMM_EST ---------------------------------------------------------------------- */
 
 static void no_event(struct ct_ep *e)
 {
@@ -74,7 +80,10 @@ static void send_by(struct ct_ep *e, enum ibv_wr_opcode op, uint64_t id)
 	vt_post(e, &wr);
 }
 
-/* What comes in RTR is told of once, for the program to go on to RTS; in RTS, as rank 0 is when something comes there, nothing is told. */
+/*
+ * What comes in RTR is told of once, for the program to go on to RTS; in RTS, as rank 0 is when
+ * something comes there, nothing is told.
+ */
 static void meet(struct ct_ep *e, enum ibv_wr_opcode op, useconds_t late)
 {
 	struct ct *ct = e->ct;

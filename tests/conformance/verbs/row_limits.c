@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The largest of everything that ibv_query_device(3) and ibv_query_port(3) promise, and the smallest. */
+/*
+ * The largest of everything that ibv_query_device(3) and ibv_query_port(3)
+ * promise, and the smallest.
+ */
 #include "vt.h"
 
 #include <errno.h>
@@ -44,7 +47,10 @@ static void largest(struct ct *ct)
 	vt_close(&e);
 }
 
-/* As many segments as there may be, of odd lengths, one of them empty and with no key: by messages, writes and reads. */
+/*
+ * As many segments as there may be, of odd lengths, one of them empty and with no key: by
+ * messages, writes and reads.
+ */
 static void segments(struct ct *ct)
 {
 	struct ibv_sge from[256], to[256];
@@ -172,7 +178,10 @@ static void empty(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* A datagram of the whole MTU arrives; into a buffer that has room for its header and no more comes one of nothing. */
+/*
+ * A datagram of the whole MTU arrives; into a buffer that has room for its header and no
+ * more comes one of nothing.
+ */
 static void datagrams(struct ct *ct)
 {
 	const struct vt_want want = { .type = IBV_QPT_UD };
@@ -239,7 +248,10 @@ static void words(struct ct *ct)
 			    "Device link speed change")); /* of the newest headers */
 }
 
-/* A port says whether address handles have to have a GRH, and means it: ibv_query_port(3), ibv_create_ah(3), ibv_modify_qp(3). */
+/*
+ * A port says whether address handles have to have a GRH, and means it: ibv_query_port(3),
+ * ibv_create_ah(3), ibv_modify_qp(3).
+ */
 static void grh(struct ct *ct)
 {
 	struct ibv_ah_attr av = { .dlid = 1, .port_num = 1 };

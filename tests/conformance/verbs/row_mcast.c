@@ -78,9 +78,12 @@ static void open_ready(struct ct *ct, struct ct_ep *e)
 	vt_ready(e, e->qp);
 }
 
-/* ---- who hears it --------------------------------------------------------------------------------------------------------- */
+/* ---- who hears it ---------------------------------------------------------------------------- */
 
-/* The header in front: from whom to whom. With IPv4 at both ends a RoCE device may leave an IPv4 header in the last 20 bytes. */
+/*
+ * The header in front: from whom to whom. With IPv4 at both ends a RoCE device may leave an IPv4
+ * header in the last 20 bytes.
+ */
 static void check_head(struct ct_ep *e, const char *at, const union ibv_gid *to)
 {
 	struct ibv_grh grh;
@@ -111,7 +114,10 @@ static void hear(struct ct_ep *e, uint64_t id, size_t at, const struct ibv_qp *q
 	ct_verify(ct, e->buf + at + 40, LEN, 7, "what was sent to the group");
 }
 
-/* Every queue pair that is attached hears it: in the sender's process, in others, two in one; also the sender itself. */
+/*
+ * Every queue pair that is attached hears it: in the sender's process, in others, two in
+ * one; also the sender itself.
+ */
 static void everybody(struct ct *ct)
 {
 	const struct vt_want want = { .type = IBV_QPT_UD };
@@ -159,7 +165,9 @@ static void everybody(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* One with another Q_Key is dropped, and so is one to another group; without a receive it is lost. */
+/*
+ * One with another Q_Key is dropped, and so is one to another group; without a receive it is lost.
+ */
 static void others(struct ct *ct)
 {
 	union ibv_gid gid = draw(ct, INFINIBAND), other = gid;
@@ -194,7 +202,10 @@ static void others(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: this queue pair does not hear itself; another of the process does. */
+/*
+ * IBV_QP_CREATE_BLOCK_SELF_MCAST_LB: this queue pair does not hear itself;
+ * another of the process does.
+ */
 static void not_itself(struct ct *ct)
 {
 	const struct vt_want want = { .type = IBV_QPT_UD };
@@ -240,7 +251,10 @@ static void not_itself(struct ct *ct)
 	vt_close(&e);
 }
 
-/* From ::1: a loopback has no route for groups of IPv6, and what its GID sends reaches the members on this host all the same. */
+/*
+ * From ::1: a loopback has no route for groups of IPv6, and what its GID sends reaches the members
+ * on this host all the same.
+ */
 static void loopback(struct ct *ct)
 {
 	union ibv_gid gid = draw(ct, IPV6), own;
@@ -270,9 +284,12 @@ static void loopback(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- attaching and detaching ------------------------------------------------------------------------------------------------ */
+/* ---- attaching and detaching ----------------------------------------------------------------- */
 
-/* Who is detached hears no more. Twice attached is attached once; a queue pair that is attached stays. */
+/*
+ * Who is detached hears no more. Twice attached is attached once; a queue
+ * pair that is attached stays.
+ */
 static void detach(struct ct *ct)
 {
 	union ibv_gid gid = draw(ct, INFINIBAND), other = draw(ct, IPV6);

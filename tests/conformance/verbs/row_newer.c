@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * NEWER: functions that libibverbs and librdmacm got after release 44, called as a program calls them that was built with younger headers; this
- * one was not, so it looks them up, and has their types here. A library that lacks one leaves its cases out.
+ * NEWER: functions that libibverbs and librdmacm got after release 44, called as a program calls
+ * them that was built with younger headers; this one was not, so it looks them up, and has their
+ * types here. A library that lacks one leaves its cases out.
  */
 #include "cmt.h"
 #include "vt.h"
@@ -18,7 +19,7 @@
 			ct_unsupported(ct, "the library has no " name); \
 	} while (0)
 
-/* ---- regions and buffers ------------------------------------------------------------------------------------------------------- */
+/* ---- regions and buffers --------------------------------------------------------------------- */
 
 enum {
 	HAS_IOVA = 1,
@@ -53,7 +54,10 @@ static void regions_find(struct ct *ct)
 	FIND(ct, export_buf, "ibv_export_buf_dmabuf_fd");
 }
 
-/* A region with an address of its own for peers, and one without: messages and writes come to where they should. */
+/*
+ * A region with an address of its own for peers, and one without: messages and writes
+ * come to where they should.
+ */
 static void region(struct ct *ct)
 {
 	struct attr attr = { .length = 4096, .access = VT_ACCESS, .comp_mask = HAS_ADDR };
@@ -125,7 +129,8 @@ static void region_refused(struct ct *ct)
 	regions_find(ct);
 	vt_open(ct, &e, NULL);
 	attr.addr = e.buf;
-	VT_NULL(ct, reg_mr_ex(e.pd, &attr), EINVAL); /* one of address and descriptor has to be there */
+	/* one of address and descriptor has to be there */
+	VT_NULL(ct, reg_mr_ex(e.pd, &attr), EINVAL);
 	attr.comp_mask = HAS_ADDR | HAS_FD;
 	VT_NULL(ct, reg_mr_ex(e.pd, &attr), EINVAL); /* and not both */
 	attr.comp_mask = HAS_ADDR | HAS_DMAH;
@@ -174,7 +179,10 @@ static void buffer(struct ct *ct)
 	vt_close(&e);
 }
 
-/* IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC: a device that reaches all memory needs no other memory for that. */
+/*
+ * IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC: a device that reaches all memory needs
+ * no other memory for that.
+ */
 static void confidential(struct ct *ct)
 {
 	struct ibv_parent_domain_init_attr init = { .comp_mask = 1 << 2 };
@@ -202,7 +210,7 @@ static void confidential(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- devices --------------------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static void port_speed(struct ct *ct)
 {
@@ -250,7 +258,7 @@ static void flush_right(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- rdma_cm ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- rdma_cm --------------------------------------------------------------------------------- */
 
 #define RESOLVED 16 /* RDMA_CM_EVENT_ADDRINFO_RESOLVED and the two after it */
 #define UNRESOLVED 17

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* CQ: events, their acknowledgement, and queues that go while events of theirs are about: ibv_get_cq_event(3), ibv_get_async_event(3). */
+/*
+ * CQ: events, their acknowledgement, and queues that go while events of theirs are about:
+ * ibv_get_cq_event(3), ibv_get_async_event(3).
+ */
 #include "vt.h"
 
 #include <errno.h>
@@ -45,7 +48,10 @@ static void once(struct ct *ct)
 	vt_close(&e);
 }
 
-/* Two queues have one channel: each has its events, and those of the one that goes unread go with it. */
+/*
+ * Two queues have one channel: each has its events, and those of the one
+ * that goes unread go with it.
+ */
 static void shared(struct ct *ct)
 {
 	const struct vt_want want = { .channel = true, .split = true };
@@ -84,7 +90,7 @@ static void shared(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- destroyed while events are out ---------------------------------------------------------------------------------------- */
+/* ---- destroyed while events are out ---------------------------------------------------------- */
 
 struct end {
 	struct ct_ep *e;
@@ -110,7 +116,10 @@ static void *end_qp(void *arg)
 	return NULL;
 }
 
-/* Two events of the queue have been read, and are acknowledged one after the other: it goes with the second. */
+/*
+ * Two events of the queue have been read, and are acknowledged one after the other:
+ * it goes with the second.
+ */
 static void waits(struct ct *ct)
 {
 	const struct vt_want want = { .channel = true, .split = true };
@@ -176,9 +185,12 @@ static void waits_async(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- more than fits --------------------------------------------------------------------------------------------------------- */
+/* ---- more than fits -------------------------------------------------------------------------- */
 
-/* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: what does not fit may be lost, but the queue is no worse for it. */
+/*
+ * IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: what does not fit may be lost, but the
+ * queue is no worse for it.
+ */
 static void ignored(struct ct *ct)
 {
 	const struct vt_want want = { .recv_wr = 1000 };
@@ -218,8 +230,8 @@ static void ignored(struct ct *ct)
 }
 
 /*
- * What has been accepted completes at its sender, who polls or sleeps, though the receiving program makes no call any more. The receive is
- * posted late, so that who sleeps does so by then.
+ * What has been accepted completes at its sender, who polls or sleeps, though the receiving program
+ * makes no call any more. The receive is posted late, so that who sleeps does so by then.
  */
 static void accepted(struct ct *ct)
 {
@@ -252,10 +264,10 @@ static void accepted(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* ---- how soon ------------------------------------------------------------------------------------------------------------------ */
+/* ---- how soon -------------------------------------------------------------------------------- */
 
-#define SOON \
-	0.001 /* seconds: enough to wake a sleeper, and less than it takes who looks for work now and then */
+/* seconds: enough to wake a sleeper, and less than it takes who looks for work now and then */
+#define SOON 0.001
 
 static void take_event(struct ct_ep *e, struct ibv_comp_channel *channel)
 {
@@ -266,7 +278,10 @@ static void take_event(struct ct_ep *e, struct ibv_comp_channel *channel)
 	ibv_ack_cq_events(cq, 1);
 }
 
-/* Poll, ask for notice, and sleep without polling once more, until this request is done; others do not matter. */
+/*
+ * Poll, ask for notice, and sleep without polling once more, until this request is
+ * done; others do not matter.
+ */
 static void sleep_for(struct ct_ep *e, uint64_t id)
 {
 	struct ibv_wc wc = { .wr_id = ~id };
@@ -310,7 +325,10 @@ static void armed(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* A thread that sleeps on a channel of its own while another one polls, which goes away to compute then. */
+/*
+ * A thread that sleeps on a channel of its own while another one polls, which
+ * goes away to compute then.
+ */
 struct sleeper {
 	struct ct_ep *e;
 	struct ibv_cq *cq;

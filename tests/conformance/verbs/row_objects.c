@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* V10: what programs do before they have a queue pair: devices, protection domains, regions, completion queues, channels. */
+/*
+ * V10: what programs do before they have a queue pair: devices, protection domains, regions,
+ * completion queues, channels.
+ */
 #include "vt.h"
 
 #include <arpa/inet.h>
@@ -13,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- devices ---------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static void device(struct ct *ct)
 {
@@ -64,7 +67,7 @@ static void port(struct ct *ct)
 	VT_OK(ct, ibv_close_device(c));
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------------------------ */
+/* ---- regions --------------------------------------------------------------------------------- */
 
 static void regions(struct ct *ct)
 {
@@ -120,7 +123,10 @@ static void read_only_memory(struct ct *ct)
 	VT_OK(ct, ibv_close_device(c));
 }
 
-/* e's queue pair and another of this process are connected to each other, so that the one that is offended is not the one that asks. */
+/*
+ * e's queue pair and another of this process are connected to each other, so that the one that is
+ * offended is not the one that asks.
+ */
 static struct ibv_qp *couple(struct ct_ep *e, const struct vt_want *want)
 {
 	struct vt_name name;
@@ -196,7 +202,7 @@ static void iova(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- completion queues ------------------------------------------------------------------------------------------------------ */
+/* ---- completion queues ----------------------------------------------------------------------- */
 
 static void queues(struct ct *ct)
 {
@@ -410,9 +416,12 @@ static void resized(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- fork --------------------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
-/* Whatever the child tries, it is an error, and nothing hangs. Answers 0 when all is as it should be. */
+/*
+ * Whatever the child tries, it is an error, and nothing hangs. Answers 0
+ * when all is as it should be.
+ */
 static int child(struct ct_ep *e)
 {
 	struct ibv_wc wc;

@@ -45,9 +45,8 @@ static void issue(struct ct_ep *e, size_t i, uint32_t len)
 		wr.wr.atomic.compare_add = table[i].op == IBV_WR_ATOMIC_CMP_AND_SWP ? before : 7;
 		wr.wr.atomic.swap = 99;
 	}
-	if (!there &&
-	    e->qp->qp_type ==
-		    IBV_QPT_UD) { /* as cards do: it is taken, and says in its turn that it is none */
+	if (!there && e->qp->qp_type == IBV_QPT_UD) {
+		/* as cards do: it is taken, and says in its turn that it is none */
 		vt_post(e, &wr);
 		vt_next(e, 1000 + i, IBV_WC_LOC_QP_OP_ERR);
 		CT_EQ(ct, vt_state(e, e->qp), IBV_QPS_SQE);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * V11: ibv_post_send(3) and ibv_post_srq_recv(3): buffers and address handles belong to the library until a completion has been read. Here
- * programs change, unmap and destroy them before. Whoever does that may get wrong bytes, errors, and even die; nobody else may.
+ * V11: ibv_post_send(3) and ibv_post_srq_recv(3): buffers and address handles belong to the library
+ * until a completion has been read. Here programs change, unmap and destroy them before. Whoever
+ * does that may get wrong bytes, errors, and even die; nobody else may.
  */
 #include "vt.h"
 
@@ -30,7 +31,7 @@ static void is_ours(struct ct *ct, const char *mem, size_t len, size_t room)
 	CT_TRUE(ct, ct_untouched(mem + len, room - len, BLANK));
 }
 
-/* ---- buffers that change ------------------------------------------------------------------------------------------------------------- */
+/* ---- buffers that change --------------------------------------------------------------------- */
 
 #define ROUNDS 30
 
@@ -56,7 +57,10 @@ static void change_while_sent(struct ct_ep *e, enum ibv_wr_opcode op, size_t at,
 	is_ours(e->ct, e->buf + at, len, len); /* what is sent is not written */
 }
 
-/* arg: the length. What arrives is as long as it should be, of bytes that have been in the buffer, and in its place. */
+/*
+ * arg: the length. What arrives is as long as it should be, of bytes that have been in the
+ * buffer, and in its place.
+ */
 static void changed(struct ct *ct)
 {
 	const uint32_t len = (uint32_t)ct->cs->arg;
@@ -82,14 +86,20 @@ static void changed(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* Write over what is being received until it is; that may have been while the ranks waited for one another. */
+/*
+ * Write over what is being received until it is; that may have been while the
+ * ranks waited for one another.
+ */
 static void write_over(struct ct_ep *e, size_t at)
 {
 	while (e->head == e->tail && !ct_progress(e))
 		memset(e->buf + at, NEW, LONG);
 }
 
-/* The memory of a receive, or of a read, is written to by its program as well: the other's is as it was. */
+/*
+ * The memory of a receive, or of a read, is written to by its program as well:
+ * the other's is as it was.
+ */
 static void written_over(struct ct *ct)
 {
 	struct ibv_sge sge;
@@ -122,7 +132,7 @@ static void written_over(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* ---- address handles that go --------------------------------------------------------------------------------------------------------- */
+/* ---- address handles that go ----------------------------------------------------------------- */
 
 #define SAID 20
 
@@ -148,8 +158,9 @@ static void say(struct ct_ep *e, int rank, struct ibv_ah *ah, uint64_t id)
 }
 
 /*
- * Datagrams to rank 1 by a handle that is destroyed at once; the next one, for rank 2, has its memory perhaps. Each request completes, rank 2
- * gets what it was sent and nothing else, and rank 1 is as well as before.
+ * Datagrams to rank 1 by a handle that is destroyed at once; the next one, for rank 2, has its
+ * memory perhaps. Each request completes, rank 2 gets what it was sent and nothing else, and
+ * rank 1 is as well as before.
  */
 static void handle_destroyed(struct ct *ct)
 {
@@ -200,7 +211,7 @@ static void handle_destroyed(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* ---- memory that goes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory that goes ------------------------------------------------------------------------ */
 
 enum gone {
 	SENDS,
@@ -211,7 +222,10 @@ enum gone {
 	IS_READ
 };
 
-/* Rank 0: memory of its own, registered, for a request of its own or of rank 1; and then there is none. */
+/*
+ * Rank 0: memory of its own, registered, for a request of its own or of rank
+ * 1; and then there is none.
+ */
 static void lose_memory(struct ct_ep *e, enum gone how)
 {
 	char *mem = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -269,8 +283,9 @@ static void meet_both(struct ct_ep *e, struct ibv_qp **other)
 }
 
 /*
- * What rank 1 does about it, as the other end. How its own requests end is open, but they end; a receive that nothing comes for, and whose
- * sender may have ended in error or died, waits until its queue pair fails, as on hardware.
+ * What rank 1 does about it, as the other end. How its own requests end is open, but they end; a
+ * receive that nothing comes for, and whose sender may have ended in error or died, waits until its
+ * queue pair fails, as on hardware.
  */
 static void other_end(struct ct_ep *e, enum gone how)
 {
@@ -301,7 +316,10 @@ static void other_end(struct ct_ep *e, enum gone how)
 	}
 }
 
-/* Rank 0 loses what a request uses, rank 1 is at the other end of it, and goes on to talk with rank 2. arg: what the memory is for. */
+/*
+ * Rank 0 loses what a request uses, rank 1 is at the other end of it, and goes on to talk with
+ * rank 2. arg: what the memory is for.
+ */
 static void unmapped(struct ct *ct)
 {
 	const enum gone how = (enum gone)ct->cs->arg;
@@ -322,7 +340,8 @@ static void unmapped(struct ct *ct)
 		ct_put(ct, 2, &how, 1);
 		vt_done(&e, 7, NULL);
 		CT_TRUE(ct, ct_untouched(e.buf, 64, NEW));
-		ct_get(ct, &e, 2, &c, 1); /* its request has completed: nobody owes the other anything */
+		/* its request has completed: nobody owes the other anything */
+		ct_get(ct, &e, 2, &c, 1);
 		VT_OK(ct, ibv_destroy_qp(lost));
 	} else {
 		char c;
@@ -336,14 +355,15 @@ static void unmapped(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- regions that go in order ---------------------------------------------------------------------------------------------------------- */
+/* ---- regions that go in order ---------------------------------------------------------------- */
 
 #define MANY 1000
 #define DATAGRAM 4096
 
 /*
- * ibv_dereg_mr(3) succeeds while datagrams of the region wait: the other end's program does nothing, and more are sent than there is room for
- * on the way. The memory goes, the program goes on, and every request completes.
+ * ibv_dereg_mr(3) succeeds while datagrams of the region wait: the other end's program does
+ * nothing, and more are sent than there is room for on the way. The memory goes, the program goes
+ * on, and every request completes.
  */
 static void datagrams_outlive_their_region(struct ct *ct)
 {
@@ -372,9 +392,12 @@ static void datagrams_outlive_their_region(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* ---- regions that go before the completion ---------------------------------------------------------------------------------------------- */
+/* ---- regions that go before the completion --------------------------------------------------- */
 
-/* Posts one request from a region of its own, which goes with what is in it before it has completed. */
+/*
+ * Posts one request from a region of its own, which goes with what is in it
+ * before it has completed.
+ */
 static void post_and_forget(struct ct_ep *e, enum ibv_wr_opcode op, int byte, uint32_t len)
 {
 	char *mem = malloc(len);
@@ -397,8 +420,9 @@ static void post_and_forget(struct ct_ep *e, enum ibv_wr_opcode op, int byte, ui
 }
 
 /*
- * A card has read what a short request sends by the time that its region can have gone, and programs do so: it succeeds, with the bytes that were
- * there when it was posted, the first of a queue pair too. arg: how many.
+ * A card has read what a short request sends by the time that its region can have gone, and
+ * programs do so: it succeeds, with the bytes that were there when it was posted, the first of a
+ * queue pair too. arg: how many.
  */
 static void forgotten(struct ct *ct)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* PATH: second paths, IBV_QP_ALT_PATH and IBV_QP_PATH_MIG_STATE of ibv_modify_qp(3), and their events. */
+/*
+ * PATH: second paths, IBV_QP_ALT_PATH and IBV_QP_PATH_MIG_STATE of
+ * ibv_modify_qp(3), and their events.
+ */
 #include "vt.h"
 
 #include <errno.h>
@@ -63,7 +66,10 @@ static void talk(struct ct_ep *e)
 	vt_done(e, 2, NULL);
 }
 
-/* Armed when both are rearmed; either end migrates both, and what was the second path is the first then. */
+/*
+ * Armed when both are rearmed; either end migrates both, and what was the
+ * second path is the first then.
+ */
 static void asked_for(struct ct *ct)
 {
 	const struct vt_want want = { .type = (enum ibv_qp_type)ct->cs->arg };
@@ -87,7 +93,8 @@ static void asked_for(struct ct *ct)
 		CT_EQ(ct, asked(&e).alt_port_num, 0);
 		ct_sync(ct, &e);
 		talk(&e);
-		VT_ERR(ct, set_state(&e, IBV_MIG_REARM), EINVAL); /* a further path is to be given first */
+		/* a further path is to be given first */
+		VT_ERR(ct, set_state(&e, IBV_MIG_REARM), EINVAL);
 		ct_sync(ct, &e);
 	}
 	vt_finish(&e);

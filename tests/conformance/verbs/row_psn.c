@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* V4: packet sequence numbers, ibv_modify_qp(3): sq_psn, rq_psn; which messages a queue pair that has been reset takes. */
+/*
+ * V4: packet sequence numbers, ibv_modify_qp(3): sq_psn, rq_psn; which messages a queue pair
+ * that has been reset takes.
+ */
 #include "vt.h"
 
 #include <string.h>
@@ -8,7 +11,10 @@
 #define WRAPS 0xfffff8u
 #define MESSAGES 24
 
-/* The queue pair talks with the other rank's: its requests begin with sq_psn, those of the other one with rq_psn. */
+/*
+ * The queue pair talks with the other rank's: its requests begin with sq_psn, those of
+ * the other one with rq_psn.
+ */
 static void connect_with(struct ct_ep *e, struct ibv_qp *qp, uint32_t qpn, uint32_t sq_psn, uint32_t rq_psn)
 {
 	struct vt_name to = e->peer[!e->ct->rank];
@@ -40,7 +46,10 @@ static void post_to(struct ct_ep *e, struct ibv_qp *qp, enum ibv_wr_opcode op, u
 	VT_OK(e->ct, ibv_post_send(qp, &wr, &bad));
 }
 
-/* Two queue pairs that have each other's numbers wrong: too small, too large. Nothing arrives, and who sends is told so. */
+/*
+ * Two queue pairs that have each other's numbers wrong: too small, too large. Nothing arrives,
+ * and who sends is told so.
+ */
 static void mismatch(struct ct *ct)
 {
 	struct ibv_qp *qps[2];
@@ -82,7 +91,10 @@ static void mismatch(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* InfiniBand specification, 9.8.2: at an unreliable connection the first packet of each message counts, whatever its number. */
+/*
+ * InfiniBand specification, 9.8.2: at an unreliable connection the first packet of each message
+ * counts, whatever its number.
+ */
 static void unreliable(struct ct *ct)
 {
 	const struct vt_want want = { .type = IBV_QPT_UC };
@@ -103,7 +115,10 @@ static void unreliable(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* Both directions, through the end of the numbers; ibv_query_qp tells those of the next packets, each end the other's. */
+/*
+ * Both directions, through the end of the numbers; ibv_query_qp tells those of the next
+ * packets, each end the other's.
+ */
 static void wraps(struct ct *ct)
 {
 	struct ibv_qp_init_attr init;
@@ -129,8 +144,8 @@ static void wraps(struct ct *ct)
 }
 
 /*
- * Again and again rank 0 sends what nobody waits for, and both begin anew; nothing of it may come to the receive of the life that
- * follows, whether its numbers are others (arg 0) or the same.
+ * Again and again rank 0 sends what nobody waits for, and both begin anew; nothing of it may come
+ * to the receive of the life that follows, whether its numbers are others (arg 0) or the same.
  */
 static void begins_anew(struct ct *ct)
 {

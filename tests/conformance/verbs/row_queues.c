@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* V1, V7: how long a place in a send queue is taken; what becomes of an unreliable one when a request is wrong. */
+/*
+ * V1, V7: how long a place in a send queue is taken; what becomes of an unreliable one
+ * when a request is wrong.
+ */
 #include "vt.h"
 
 #include <errno.h>
@@ -17,7 +20,10 @@ static struct ibv_send_wr send_wr(struct ct_ep *e, struct ibv_sge *sge, uint64_t
 	return wr;
 }
 
-/* A place is free when a completion of its request, or of a later one, has been polled, and not before. */
+/*
+ * A place is free when a completion of its request, or of a later one, has
+ * been polled, and not before.
+ */
 static void places(struct ct *ct)
 {
 	const struct vt_want want = { .type = ct->cs->arg, .send_wr = 8, .sig_none = 1 };
@@ -140,7 +146,7 @@ static void halted(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* ---- moderation ---------------------------------------------------------------------------------------------------------------- */
+/* ---- moderation ------------------------------------------------------------------------------ */
 
 static void event(struct ct_ep *e)
 {
@@ -152,7 +158,10 @@ static void event(struct ct_ep *e)
 	ibv_ack_cq_events(cq, 1);
 }
 
-/* Events come when enough has completed, or time is up. (When they do not come is a matter of time, and not tested here.) */
+/*
+ * Events come when enough has completed, or time is up. (When they do not come is a matter of
+ * time, and not tested here.)
+ */
 static void moderated(struct ct *ct)
 {
 	const struct vt_want want = { .channel = true };
@@ -196,16 +205,20 @@ static void moderated(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* ---- threads that are cancelled ---------------------------------------------------------------------------------------------- */
+/* ---- threads that are cancelled -------------------------------------------------------------- */
 
-#ifndef __SANITIZE_ADDRESS__ /* which takes what a cancelled thread had on its stack for still in use there */
+/* which takes what a cancelled thread had on its stack for still in use there */
+#ifndef __SANITIZE_ADDRESS__
 
 struct victim {
 	struct ct_ep *e;
 	int done; /* it came so far */
 };
 
-/* Calls that post and poll are no points of cancellation: all of this happens though it has been cancelled. */
+/*
+ * Calls that post and poll are no points of cancellation: all of this happens
+ * though it has been cancelled.
+ */
 static void *cancelled(void *arg)
 {
 	struct victim *v = arg;
@@ -263,7 +276,7 @@ static void cancel(struct ct *ct)
 
 #endif
 
-/* ---- a device that is closed with all that is in it -------------------------------------------------------------------------- */
+/* ---- a device that is closed with all that is in it ------------------------------------------ */
 
 static void left(struct ct *ct)
 {
@@ -292,7 +305,7 @@ static void left(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- device memory --------------------------------------------------------------------------------------------------------------- */
+/* ---- device memory --------------------------------------------------------------------------- */
 
 static void device_memory(struct ct *ct)
 {
@@ -394,7 +407,10 @@ static int device_memory_child(struct ct_ep *e, struct ibv_dm *parents)
 	return ibv_free_dm(parents) ? 0 : 9;
 }
 
-/* Over a card a child allocates with the context that its parent opened, and copies to what its parent allocated. */
+/*
+ * Over a card a child allocates with the context that its parent opened, and copies to
+ * what its parent allocated.
+ */
 static void device_memory_fork(struct ct *ct)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 4096 };
@@ -423,7 +439,7 @@ static void device_memory_fork(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- second paths, and what is not there ----------------------------------------------------------------------------------- */
+/* ---- second paths, and what is not there ----------------------------------------------------- */
 
 /* A second path is kept and told, whether or not the device migrates by itself. */
 static void alternate(struct ct *ct)

@@ -186,7 +186,10 @@ static void *receive(void *arg)
 	return NULL;
 }
 
-/* The name is free when the last thread has left the rsocket that is closed under them, and not before. */
+/*
+ * The name is free when the last thread has left the rsocket that is closed
+ * under them, and not before.
+ */
 static void close_while_they_receive(struct ct *ct, int s, char want)
 {
 	struct receiver v[RECEIVERS];
@@ -206,7 +209,10 @@ static void close_while_they_receive(struct ct *ct, int s, char want)
 	CT_EQ(ct, last, want);
 }
 
-/* As a server of UDP does: one for who has called, which is connected to him, and the next with the same name for the others. */
+/*
+ * As a server of UDP does: one for who has called, which is connected to him, and the next with the
+ * same name for the others.
+ */
 static void serve(struct ct *ct, struct rst *r)
 {
 	struct sockaddr_storage from;
@@ -304,7 +310,10 @@ static void dissolve(struct ct *ct, int s, const struct sockaddr *to)
 	CT_EQ(ct, rsendto(s, "x", 1, 0, to, sizeof(struct sockaddr_in)), 1);
 }
 
-/* Both ends are one thread's: nobody else is there to answer for the one while it sends by the other. */
+/*
+ * Both ends are one thread's: nobody else is there to answer for the one
+ * while it sends by the other.
+ */
 static void one_thread(struct ct *ct)
 {
 	int a = rsocket(AF_INET, SOCK_DGRAM, 0), b = rsocket(AF_INET, SOCK_DGRAM, 0);

@@ -43,7 +43,10 @@ static void waits(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* With a count it gives up after so many times the target's timer: both go on to error, that is the sender; the target stays as it is. */
+/*
+ * With a count it gives up after so many times the target's timer: both go on to error, that is the
+ * sender; the target stays as it is.
+ */
 static void gives_up(struct ct *ct)
 {
 	const struct vt_want want = { .rnr_retry = ct->cs->arg ? (uint8_t)ct->cs->arg : 8 };
@@ -89,7 +92,10 @@ static void in_time(struct ct *ct)
 	ct_sync(ct, NULL);
 	if (ct->rank) {
 		ct_sync(ct, &e);
-		usleep(50000); /* the sender has been told that there is no receive, and has not told its program */
+		/*
+		 * the sender has been told that there is no receive, and has not told its program
+		 */
+		usleep(50000);
 		vt_recv(&e, 0, 8, 1);
 		vt_done(&e, 1, NULL);
 	} else {
@@ -160,8 +166,9 @@ static void others_move(struct ct *ct)
 #define SHARED 0x100 /* from an SRQ */
 
 /*
- * UC and UD drop, and the sender is none the wiser. What is sent by a reliable queue pair afterwards shows when all has come: one that is
- * late may find a receive that was not there when it was sent.
+ * UC and UD drop, and the sender is none the wiser. What is sent by a reliable queue
+ * pair afterwards shows when all has come: one that is late may find a receive that was
+ * not there when it was sent.
  */
 static void drops(struct ct *ct)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Row RS: what sockets' programs expect of calls beside the usual ones, as their pages have it: names, calling again, many descriptors. */
+/*
+ * Row RS: what sockets' programs expect of calls beside the usual ones, as their pages have it:
+ * names, calling again, many descriptors.
+ */
 #include "rst.h"
 
 #include <fcntl.h>
@@ -46,7 +49,10 @@ static void accept_names(struct ct *ct)
 	rst_close(&r);
 }
 
-/* ipv6(7): an rsocket of IPv6 that is for both reaches addresses of IPv4 by mapped ones, and names its ends so. */
+/*
+ * ipv6(7): an rsocket of IPv6 that is for both reaches addresses of IPv4 by mapped
+ * ones, and names its ends so.
+ */
 static void mapped_names(struct ct *ct)
 {
 	struct sockaddr_in6 to = { .sin6_family = AF_INET6 }, name;
@@ -86,8 +92,9 @@ static void await_close(struct rst *r)
 }
 
 /*
- * As librdmacm's: who calls and has not got through is told so, or waits where he may; for who has got through it is done, also when the other end sends nothing
- * any more. When that has closed he is connected no longer, which is known as soon as anything of it is.
+ * As librdmacm's: who calls and has not got through is told so, or waits where he may; for who has
+ * got through it is done, also when the other end sends nothing any more. When that has closed he
+ * is connected no longer, which is known as soon as anything of it is.
  */
 static void connects_again(struct ct *ct)
 {
@@ -150,7 +157,10 @@ static void listens_anywhere(struct ct *ct)
 	rst_close(&r);
 }
 
-/* poll(2), of many rsockets and a descriptor: none, one, both, and one that is negative is left out. */
+/*
+ * poll(2), of many rsockets and a descriptor: none, one, both, and one that
+ * is negative is left out.
+ */
 static void polls_many(struct ct *ct)
 {
 	struct pollfd p[MANY + 3];
@@ -191,7 +201,10 @@ static void polls_many(struct ct *ct)
 	rst_close(&r);
 }
 
-/* socket(7), fcntl(2): what can only be asked for, the flag of exec, and places for answers that are none. */
+/*
+ * socket(7), fcntl(2): what can only be asked for, the flag of exec, and places
+ * for answers that are none.
+ */
 static void facts(struct ct *ct)
 {
 	int s = rsocket(AF_INET6, SOCK_STREAM, 0), d = rsocket(AF_INET, SOCK_DGRAM, 0);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Row RS: sets of rsockets and other descriptors: rsocket(7) of rdma-core 65, epoll(7). Rank 0 has the set, rank 1 does what it tells of. */
+/*
+ * Row RS: sets of rsockets and other descriptors: rsocket(7) of rdma-core 65, epoll(7). Rank 0 has
+ * the set, rank 1 does what it tells of.
+ */
 #include "rst.h"
 
 #include <dlfcn.h>
@@ -74,7 +77,7 @@ static int plain(struct ct *ct)
 	return s;
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void wrong_sets(struct ct *ct, int set, int s, int fd)
 {
@@ -141,7 +144,7 @@ static void sets_refuse(struct ct *ct)
 	CMT_OK(ct, rclose(s));
 }
 
-/* ---- what is told -------------------------------------------------------------------------------------------------------------- */
+/* ---- what is told ---------------------------------------------------------------------------- */
 
 /* Rank 1 sends a byte whenever the others say so, so often. */
 static void sends(struct ct *ct, struct rst *r, int times)
@@ -229,7 +232,8 @@ static void edges(struct ct *ct)
 		CT_EQ(ct, rrecv(r.s, buf, 1, 0), 1); /* not all */
 		none(ct, set, 5);
 	}
-	CMT_OK(ct, change(set, EPOLL_CTL_MOD, r.s, EPOLLIN | EPOLLET)); /* what is there is new again */
+	/* what is there is new again */
+	CMT_OK(ct, change(set, EPOLL_CTL_MOD, r.s, EPOLLIN | EPOLLET));
 	one(ct, set, r.s, EPOLLIN);
 	CMT_OK(ct, change(set, EPOLL_CTL_MOD, r.s, EPOLLOUT | EPOLLET));
 	one(ct, set, r.s, EPOLLOUT);
@@ -346,7 +350,7 @@ static void turns(struct ct *ct)
 		CMT_OK(ct, rclose(s[i]));
 }
 
-/* ---- sleeping ------------------------------------------------------------------------------------------------------------------- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 struct sleeper {
 	struct ct *ct;
@@ -385,7 +389,10 @@ static void nothing(int sig)
 	(void)sig;
 }
 
-/* Who sleeps is woken by what comes, members that come, signals, and the set's end; with more of them than there is room for at hand. */
+/*
+ * Who sleeps is woken by what comes, members that come, signals, and the set's end; with more of
+ * them than there is room for at hand.
+ */
 static void set_sleeps(struct ct *ct)
 {
 	const struct sigaction act = { .sa_handler = nothing };
@@ -468,7 +475,7 @@ static void two_threads(struct ct *ct)
 	rst_close(&r);
 }
 
-/* ---- datagrams, fork ------------------------------------------------------------------------------------------------------------ */
+/* ---- datagrams, fork ------------------------------------------------------------------------- */
 
 static void set_datagrams(struct ct *ct)
 {

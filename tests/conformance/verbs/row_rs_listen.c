@@ -15,7 +15,10 @@ static struct sockaddr *name_of(struct sockaddr_storage *name)
 	return (struct sockaddr *)name;
 }
 
-/* Who calls a listener is connected before anybody accepts him, and may send and go; the first one is accepted first, and has a name. */
+/*
+ * Who calls a listener is connected before anybody accepts him, and may send and go; the first one
+ * is accepted first, and has a name.
+ */
 static void connects_unaccepted(struct ct *ct)
 {
 	struct sockaddr_storage name;
@@ -51,8 +54,9 @@ static void connects_unaccepted(struct ct *ct)
 }
 
 /*
- * One thread calls its own listener, more than once, and accepts afterwards. A number that accept gives is above one that was taken just before it,
- * and is one for a set of select, though a lower one is free again: librspreload depends on that.
+ * One thread calls its own listener, more than once, and accepts afterwards. A number that accept
+ * gives is above one that was taken just before it, and is one for a set of select, though a lower
+ * one is free again: librspreload depends on that.
  */
 static void calls_itself(struct ct *ct)
 {
@@ -114,7 +118,10 @@ static void listen_again(struct rst *r)
 	CMT_OK(r->ct, rlisten(r->listener, 8));
 }
 
-/* A port is free when rclose has returned, whoever was there, is about to be, or waits: again and again. */
+/*
+ * A port is free when rclose has returned, whoever was there, is about to be,
+ * or waits: again and again.
+ */
 static void listens_anew(struct ct *ct)
 {
 	struct rst r = { 0 };
@@ -145,7 +152,10 @@ static void listens_anew(struct ct *ct)
 	rst_close(&r);
 }
 
-/* As many wait as the backlog says, and one; who comes then waits until one of them has been accepted. */
+/*
+ * As many wait as the backlog says, and one; who comes then waits until one
+ * of them has been accepted.
+ */
 static void backlogs(struct ct *ct)
 {
 	struct rst r = { 0 };

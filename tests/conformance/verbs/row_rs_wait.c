@@ -60,7 +60,8 @@ static void sleeps(struct ct *ct)
 
 	rst_pair(ct, &r);
 	if (ct->rank) {
-		usleep(400000); /* twice as long as the other one may use the processor, if it sleeps */
+		/* twice as long as the other one may use the processor, if it sleeps */
+		usleep(400000);
 		CT_EQ(ct, rsend(r.s, "a", 1, 0), 1);
 		usleep(400000); /* likewise */
 		CT_EQ(ct, rsend(r.s, "b", 1, 0), 1);
@@ -124,7 +125,8 @@ static void selects(struct ct *ct)
 	if (!ct->rank) {
 		CT_EQ(ct, select_one(ct, r.s, POLLIN, &now), 0);
 		CT_EQ(ct, select_one(ct, r.s, POLLPRI, &now), 0);
-		CT_EQ(ct, select_one(ct, r.s, POLLOUT, &later), 1); /* when its caller has heard of it */
+		/* when its caller has heard of it */
+		CT_EQ(ct, select_one(ct, r.s, POLLOUT, &later), 1);
 		CMT_ERR(ct, rselect(-1, NULL, NULL, NULL, &now), EINVAL);
 		CMT_ERR(ct, select_one(ct, r.s, POLLIN, &never), EINVAL);
 		CMT_ERR(ct, select_one(ct, FD_SETSIZE - 1, POLLIN, &now), EBADF);
@@ -272,7 +274,7 @@ static void polls_beside(struct ct *ct)
 	rst_close(&r);
 }
 
-/* ---- closed by another thread ---------------------------------------------------------------------------------------------------- */
+/* ---- closed by another thread ---------------------------------------------------------------- */
 
 struct blocked {
 	int s, rc, err;

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- refused ------------------------------------------------------------------------------------------------------------ */
+/* ---- refused --------------------------------------------------------------------------------- */
 
 /* A descriptor of the kernel's is none, nor is a number that nobody has. */
 static void no_rsocket(struct ct *ct, int fd)
@@ -172,7 +172,7 @@ static void stranger(struct ct *ct)
 	rst_close(&r);
 }
 
-/* ---- streams --------------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static void names(struct ct *ct)
 {
@@ -285,7 +285,7 @@ static void vectors(struct ct *ct)
 	rst_close(&r);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void half(struct ct *ct)
 {
@@ -310,7 +310,10 @@ static void half(struct ct *ct)
 	rst_close(&r);
 }
 
-/* Who shuts both ways hangs up, its own polls say so; the other end may read what was sent, and is told that nobody reads any more. */
+/*
+ * Who shuts both ways hangs up, its own polls say so; the other end may read what was sent, and is
+ * told that nobody reads any more.
+ */
 static void both_shut(struct ct *ct)
 {
 	struct rst r = { 0 };
@@ -334,7 +337,8 @@ static void both_shut(struct ct *ct)
 	} else {
 		rst_receive(&r, 100000, 1, 100000);
 		CT_EQ(ct, rrecv(r.s, &c, 1, 0), 0);
-		while (rsend(r.s, "x", 1, MSG_NOSIGNAL) == 1) /* the other direction ends a moment later */
+		/* the other direction ends a moment later */
+		while (rsend(r.s, "x", 1, MSG_NOSIGNAL) == 1)
 			sched_yield();
 		CMT_ERR(ct, rsend(r.s, "x", 1, MSG_NOSIGNAL), EPIPE);
 		CT_TRUE(ct, rst_await(&r, r.s, POLLOUT) & POLLOUT);
@@ -351,7 +355,10 @@ static void *accepts(void *arg)
 	return (void *)(intptr_t)(raccept(r->listener, NULL, NULL) < 0 ? errno : 0);
 }
 
-/* As of the kernel's: who waits for callers learns that none will be let in, and callers are refused; the address stays taken. */
+/*
+ * As of the kernel's: who waits for callers learns that none will be let in, and callers are
+ * refused; the address stays taken.
+ */
 static void shut_listener(struct ct *ct)
 {
 	struct rst r = { 0 };
@@ -380,7 +387,10 @@ static void shut_listener(struct ct *ct)
 	rst_close(&r);
 }
 
-/* What has been written is there, and his name, though its writer has closed, and nobody has read in between. */
+/*
+ * What has been written is there, and his name, though its writer has closed, and
+ * nobody has read in between.
+ */
 static void close_at_once(struct ct *ct)
 {
 	struct rst r = { 0 };
@@ -483,7 +493,10 @@ static void *close_it(void *arg)
 	return NULL;
 }
 
-/* Two threads close it while what has been sent is on its way: for one of them it is no rsocket any more, and so it is for all other calls. */
+/*
+ * Two threads close it while what has been sent is on its way: for one of them it is no rsocket any
+ * more, and so it is for all other calls.
+ */
 static void closed_by_two(struct ct *ct)
 {
 	const struct linger some = { 1, 1 };
@@ -516,7 +529,7 @@ static void closed_by_two(struct ct *ct)
 	rst_close(&r);
 }
 
-/* ---- direct writes --------------------------------------------------------------------------------------------------------------- */
+/* ---- direct writes --------------------------------------------------------------------------- */
 
 #define MAPPED 50000
 
@@ -570,7 +583,7 @@ static void mapped(struct ct *ct)
 	free(buf);
 }
 
-/* ---- fork -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static int in_child(const struct rst *r)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * SOAK: both ends do everything that RC can, at random and at once, and all of it is checked. Where the environment has promised broken
- * connections (luck.c) there must be some: what has completed well is there, once and in order, what has not is an error or flushed,
- * and after RESET the two are as good as new.
+ * SOAK: both ends do everything that RC can, at random and at once, and all of it is checked. Where
+ * the environment has promised broken connections (luck.c) there must be some: what has completed
+ * well is there, once and in order, what has not is an error or flushed, and after RESET the two
+ * are as good as new.
  */
 #include "vt.h"
 
@@ -21,7 +22,10 @@
 #define STOCK_SEED 99
 #define RECV (1ull << 40) /* ids of receives have this bit */
 
-/* The buffer, in slots: what is sent or fetched, what is received, what the other end writes, what it reads, what it counts. */
+/*
+ * The buffer, in slots: what is sent or fetched, what is received, what the other end writes, what
+ * it reads, what it counts.
+ */
 enum place {
 	OUT = 0,
 	IN = OUT + OUTS,
@@ -80,7 +84,7 @@ static char *slot(struct soak *s, unsigned n)
 	return s->e.buf + (size_t)n * SLOT;
 }
 
-/* ---- posting ---------------------------------------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 static uint32_t some_length(struct soak *s)
 {
@@ -154,7 +158,7 @@ static void post_in(struct soak *s, uint64_t n)
 	vt_recv(&s->e, (IN + n % INS) * (size_t)SLOT, SLOT, RECV | n);
 }
 
-/* ---- completions -------------------------------------------------------------------------------------------------------------- */
+/* ---- completions ----------------------------------------------------------------------------- */
 
 static void received(struct soak *s, const struct ibv_wc *wc)
 {
@@ -227,7 +231,7 @@ static void take_all(struct soak *s)
 	}
 }
 
-/* ---- an episode ---------------------------------------------------------------------------------------------------------------- */
+/* ---- an episode ------------------------------------------------------------------------------ */
 
 static void begin(struct soak *s)
 {

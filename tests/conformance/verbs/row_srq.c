@@ -60,7 +60,9 @@ static void shared(struct ct *ct)
 
 #define CROWD 1000
 
-/* Queue pairs from the first to before the last are made, and connected to those of the other end. */
+/*
+ * Queue pairs from the first to before the last are made, and connected to those of the other end.
+ */
 static void crowd_meet(struct ct *ct, struct ct_ep *e, struct ibv_qp **qp, int first, int last)
 {
 	static struct vt_name mine[CROWD], theirs[CROWD];
@@ -88,7 +90,10 @@ static void crowd_send(struct ct_ep *e, struct ibv_qp *qp, uint32_t number)
 	VT_OK(e->ct, ibv_post_send(qp, &wr, &bad));
 }
 
-/* A thousand of them: all progress, and one that is connected and idle takes at most 16 KiB, besides what the two processes need at all. */
+/*
+ * A thousand of them: all progress, and one that is connected and idle takes at most 16 KiB,
+ * besides what the two processes need at all.
+ */
 static void crowd(struct ct *ct)
 {
 	const struct vt_want want = { .srq = ct->rank, .recv_wr = CROWD, .cqe = 2 * CROWD };
@@ -249,7 +254,10 @@ static void last_wqe(struct ct *ct)
 	vt_close(&e);
 }
 
-/* A basic queue does not mind what the mask says of parts that other types have, as drivers do not look; nor whether it speaks of the domain. */
+/*
+ * A basic queue does not mind what the mask says of parts that other types have, as drivers do not
+ * look; nor whether it speaks of the domain.
+ */
 static void parts_of_others(struct ct *ct)
 {
 	static const uint32_t masks[] = {
@@ -269,7 +277,8 @@ static void parts_of_others(struct ct *ct)
 						     .srq_type = IBV_SRQT_BASIC };
 		struct ibv_srq *srq;
 
-		VT_NULL(ct, ibv_create_srq_ex(e.context, &attr), EINVAL); /* without a domain it is none */
+		/* without a domain it is none */
+		VT_NULL(ct, ibv_create_srq_ex(e.context, &attr), EINVAL);
 		attr.pd = e.pd;
 		attr.cq = e.cq;
 		srq = ibv_create_srq_ex(e.context, &attr);

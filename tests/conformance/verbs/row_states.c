@@ -8,7 +8,7 @@
 
 static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
 
-/* ---- creating ------------------------------------------------------------------------------------------------------ */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 static void create(struct ct *ct)
 {
@@ -87,7 +87,7 @@ static void create_refused(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- changing ------------------------------------------------------------------------------------------------------ */
+/* ---- changing -------------------------------------------------------------------------------- */
 
 static void check_attr(struct ct_ep *e, const struct ibv_qp_attr *want)
 {
@@ -121,7 +121,10 @@ static void check_attr(struct ct_ep *e, const struct ibv_qp_attr *want)
 	CT_EQ(e->ct, got.timeout, want->timeout);
 }
 
-/* The whole way, with every mask that lacks something refused on it; and what was set is what is told. */
+/*
+ * The whole way, with every mask that lacks something refused on it; and what
+ * was set is what is told.
+ */
 static void walk(struct ct *ct)
 {
 	for (size_t i = 0; i < CT_COUNT(types); i++) {
@@ -189,7 +192,10 @@ static void no_shortcut(struct ct *ct)
 	vt_close(&e);
 }
 
-/* IBV_QP_CUR_STATE is for those that send, or are about to, as the kernel has it for all drivers, and not for the way to SQD, ERR and RESET. */
+/*
+ * IBV_QP_CUR_STATE is for those that send, or are about to, as the kernel has it for all drivers,
+ * and not for the way to SQD, ERR and RESET.
+ */
 static void current_state(struct ct *ct)
 {
 	struct ibv_qp_attr attr = { 0 };
@@ -273,8 +279,9 @@ static void values(struct ct *ct)
 }
 
 /*
- * ibv_qp.state is what the program has set, or asked for last (IBV_QP_STATE): that a queue pair fails meanwhile is not seen there, nor do
- * other questions show it, and what is refused changes nothing. UCX asserts it before it posts.
+ * ibv_qp.state is what the program has set, or asked for last (IBV_QP_STATE): that a queue pair
+ * fails meanwhile is not seen there, nor do other questions show it, and what is refused changes
+ * nothing. UCX asserts it before it posts.
  */
 static void state_shown(struct ct *ct)
 {
@@ -307,7 +314,7 @@ static void state_shown(struct ct *ct)
 	vt_close(&e);
 }
 
-/* ---- what states permit -------------------------------------------------------------------------------------------- */
+/* ---- what states permit ---------------------------------------------------------------------- */
 
 static void posting_by_state(struct ct *ct)
 {
@@ -339,7 +346,8 @@ static void posting_by_state(struct ct *ct)
 		VT_OK(ct, ibv_modify_qp(e.qp, &attr, vt_rts(&e, &attr)));
 		vt_to(&e, e.qp, IBV_QPS_ERR);
 		vt_next(&e, 1, IBV_WC_WR_FLUSH_ERR);
-		VT_OK(ct, ibv_post_send(e.qp, &swr, &sbad)); /* in ERR everything completes, flushed */
+		/* in ERR everything completes, flushed */
+		VT_OK(ct, ibv_post_send(e.qp, &swr, &sbad));
 		vt_next(&e, 2, IBV_WC_WR_FLUSH_ERR);
 		rwr.wr_id = 3;
 		VT_OK(ct, ibv_post_recv(e.qp, &rwr, &rbad));
@@ -367,7 +375,10 @@ static void to_itself(struct ct *ct)
 	vt_close(&e);
 }
 
-/* A send queue with nothing in it has drained at once, and that is told to who has asked, and to nobody else. */
+/*
+ * A send queue with nothing in it has drained at once, and that is told to who has
+ * asked, and to nobody else.
+ */
 static void drained_empty(struct ct *ct)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
@@ -465,8 +476,9 @@ static void ask(struct ct_ep *e, enum ibv_wr_opcode op, uint64_t id, enum ibv_wc
 }
 
 /*
- * A queue pair that has no resources for reads and atomic operations (max_dest_rd_atomic) carries out none, whatever its access flags say; writes
- * it does. Arg: an operation; plus 1000: it had some before.
+ * A queue pair that has no resources for reads and atomic operations (max_dest_rd_atomic)
+ * carries out none, whatever its access flags say; writes it does. Arg: an operation; plus
+ * 1000: it had some before.
  */
 static void no_resources(struct ct *ct)
 {
@@ -526,8 +538,8 @@ static void connect_nowhere(struct ct_ep *e, struct ibv_qp *qp, uint32_t number,
 }
 
 /*
- * Any number of 24 bits can be that of the other end, and any LID where it is: that nobody is there is found out when something is sent. Arg: it
- * is.
+ * Any number of 24 bits can be that of the other end, and any LID where it is: that nobody is there
+ * is found out when something is sent. Arg: it is.
  */
 static void nobody_there(struct ct *ct)
 {

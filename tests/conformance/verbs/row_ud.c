@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* V3, V6: datagrams: address handles, Q_Keys, the 40 bytes in front. ibv_create_ah(3), ibv_create_ah_from_wc(3). */
+/*
+ * V3, V6: datagrams: address handles, Q_Keys, the 40 bytes in front. ibv_create_ah(3),
+ * ibv_create_ah_from_wc(3).
+ */
 #include "vt.h"
 
 #include <arpa/inet.h>
@@ -67,8 +70,9 @@ static void qkey(struct ct *ct)
 }
 
 /*
- * RoCE has no service levels. Cards that speak RoCE v2 tell in their place that a datagram came by UDP (8), and by what (1: IPv6, 2: IPv4):
- * programs that compare its destination with their own GID look there. An InfiniBand link layer has level 0.
+ * RoCE has no service levels. Cards that speak RoCE v2 tell in their place that a datagram came by
+ * UDP (8), and by what (1: IPv6, 2: IPv4): programs that compare its destination with their own GID
+ * look there. An InfiniBand link layer has level 0.
  */
 static void level(struct ct *ct, const struct ct_ep *e, const struct ibv_wc *wc, const char *header)
 {
@@ -217,7 +221,10 @@ static void nobody(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* Numbers that no queue pair ever has: they are sent, and nobody hears of them. Of a number 24 bits count. */
+/*
+ * Numbers that no queue pair ever has: they are sent, and nobody hears of them.
+ * Of a number 24 bits count.
+ */
 static void no_number(struct ct *ct)
 {
 	const struct vt_want want = { .type = IBV_QPT_UD };
@@ -269,7 +276,10 @@ static void send_by(struct ct_ep *e, struct ibv_ah_attr *path)
 	VT_OK(e->ct, ibv_destroy_ah(ah));
 }
 
-/* The header in front says the traffic class and the hop limit that the sender's address handle has. */
+/*
+ * The header in front says the traffic class and the hop limit that the
+ * sender's address handle has.
+ */
 static void header_says(struct ct *ct)
 {
 	const struct vt_want want = { .type = IBV_QPT_UD };
@@ -311,7 +321,10 @@ static bool is_ipv6(const union ibv_gid *gid)
 	return !IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw) && gid->global.interface_id;
 }
 
-/* The first GID of the port that is no address of IPv4: both ends are on one host, and have the same. Answers its index. */
+/*
+ * The first GID of the port that is no address of IPv4: both ends are on one host, and have the
+ * same. Answers its index.
+ */
 static int ipv6_gid(struct ct_ep *e, union ibv_gid *out)
 {
 	struct ibv_port_attr port;
@@ -323,7 +336,10 @@ static int ipv6_gid(struct ct_ep *e, union ibv_gid *out)
 	ct_unsupported(e->ct, "the device has no GID of IPv6: give the loopback ::1");
 }
 
-/* Who sends from a GID of IPv6 sends IPv6 (RoCE v2), though both hosts have IPv4: so says the header, and so is it answered. InfiniBand's always is. */
+/*
+ * Who sends from a GID of IPv6 sends IPv6 (RoCE v2), though both hosts have IPv4: so says the
+ * header, and so is it answered. InfiniBand's always is.
+ */
 static void header_ipv6(struct ct *ct)
 {
 	const struct vt_want want = { .type = IBV_QPT_UD };
@@ -358,7 +374,10 @@ static void header_ipv6(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* The header names the GID that was addressed, of all that the port has: who answers the handle made of it does so from there. Both ends are on one host. */
+/*
+ * The header names the GID that was addressed, of all that the port has: who answers the handle
+ * made of it does so from there. Both ends are on one host.
+ */
 static void header_addressed(struct ct *ct)
 {
 	const struct vt_want want = { .type = IBV_QPT_UD };

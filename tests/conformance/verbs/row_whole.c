@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* WR: ibv_wr_post(3): what is wrong with one request of a list aborts all of it; and who else may be there. */
+/*
+ * WR: ibv_wr_post(3): what is wrong with one request of a list aborts all of it;
+ * and who else may be there.
+ */
 #include "vt.h"
 
 #include <pthread.h>
@@ -86,7 +89,10 @@ static void whole(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* Requests without data, and with inline data in pieces of which some are empty, up to the last byte that is permitted. */
+/*
+ * Requests without data, and with inline data in pieces of which some are empty, up to the
+ * last byte that is permitted.
+ */
 static void lengths(struct ct *ct)
 {
 	const struct vt_want want = { .send_ops = IBV_QP_EX_WITH_SEND, .inline_data = 100 };
@@ -138,7 +144,7 @@ static void lengths(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 #define THREADS 3
 #define LISTS 60

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* MW: memory windows, ibv_alloc_mw(3), ibv_bind_mw(3), and the work requests of ibv_post_send(3) that have to do with them. */
+/*
+ * MW: memory windows, ibv_alloc_mw(3), ibv_bind_mw(3), and the work requests of ibv_post_send(3)
+ * that have to do with them.
+ */
 #include "mwt.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* ---- what a window opens --------------------------------------------------------------------------------------------------- */
+/* ---- what a window opens --------------------------------------------------------------------- */
 
 struct probe {
 	unsigned access;
@@ -99,7 +102,7 @@ static void rights(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* ---- its life ---------------------------------------------------------------------------------------------------------------- */
+/* ---- its life -------------------------------------------------------------------------------- */
 
 #define LONG 200000
 
@@ -207,9 +210,12 @@ static void life(struct ct *ct)
 	vt_finish(&e);
 }
 
-/* ---- whose it is ------------------------------------------------------------------------------------------------------------- */
+/* ---- whose it is ----------------------------------------------------------------------------- */
 
-/* A second pair of queue pairs in the same domains: type 1 is reached through any, type 2 through the one that it was bound through. */
+/*
+ * A second pair of queue pairs in the same domains: type 1 is reached through any, type 2 through
+ * the one that it was bound through.
+ */
 static struct ibv_qp *second(struct ct_ep *e)
 {
 	struct ct *ct = e->ct;
@@ -246,7 +252,8 @@ static void whose(struct ct *ct)
 		ct_put(ct, 0, &w, sizeof(w));
 		ct_sync(ct, &o.e);
 		VT_OK(ct, ibv_destroy_qp(other));
-		if (type == IBV_MW_TYPE_2) { /* it goes with its queue pair, and no longer holds the region */
+		if (type == IBV_MW_TYPE_2) {
+			/* it goes with its queue pair, and no longer holds the region */
 			VT_OK(ct, ibv_destroy_qp(first));
 			o.e.qp = NULL;
 			VT_OK(ct, ibv_dereg_mr(o.mr));
@@ -270,11 +277,14 @@ static void whose(struct ct *ct)
 	vt_finish(&o.e);
 }
 
-/* ---- order --------------------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 #define ROUNDS 50
 
-/* Bind, tell the other end of the key by a message right behind it, get it back with the message that invalidates: no wait in between. */
+/*
+ * Bind, tell the other end of the key by a message right behind it, get it back with the message
+ * that invalidates: no wait in between.
+ */
 static void order_owner(struct ct *ct)
 {
 	const struct vt_want want = { .sig_none = 1 };
@@ -395,11 +405,12 @@ static void built(struct ct *ct)
 	mwt_disown(&o);
 }
 
-/* ---- the key ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the key --------------------------------------------------------------------------------- */
 
 /*
- * The request names the window, so of the key only what is the program's to choose matters, its low 8 bits; the window has its new key when
- * the request has been posted, and the other end reaches it by that.
+ * The request names the window, so of the key only what is the program's to choose matters,
+ * its low 8 bits; the window has its new key when the request has been posted, and the
+ * other end reaches it by that.
  */
 static void key_owner(struct ct *ct)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* MW: what must not be done with memory windows, ibv_alloc_mw(3), ibv_bind_mw(3), ibv_post_send(3). */
+/*
+ * MW: what must not be done with memory windows, ibv_alloc_mw(3), ibv_bind_mw(3), ibv_post_send(3).
+ */
 #include "mwt.h"
 
 #include <errno.h>

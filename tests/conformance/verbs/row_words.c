@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * FAULT: last words. What a completion has said of a send arrives, though the process is gone at once and its peer has not looked since:
- * ibv_poll_cq(3), a card has sent by then, or the other end has it.
+ * FAULT: last words. What a completion has said of a send arrives, though the process is
+ * gone at once and its peer has not looked since: ibv_poll_cq(3), a card has sent by then,
+ * or the other end has it.
  */
 #include "vt.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* XRC: ibv_open_xrcd(3), ibv_create_srq_ex(3), ibv_open_qp(3), and messages that name their queue. */
+/*
+ * XRC: ibv_open_xrcd(3), ibv_create_srq_ex(3), ibv_open_qp(3), and messages that name their queue.
+ */
 #include "xt.h"
 
 #include <errno.h>
@@ -14,7 +16,7 @@
 
 #define MESSAGES 4 /* of each queue */
 
-/* ---- objects -------------------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static void open_all(struct ct *ct, struct xrc *x, const struct vt_want *want)
 {
@@ -81,7 +83,7 @@ static void finish(struct xrc *x)
 	close_all(x);
 }
 
-/* ---- work -------------------------------------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 static void post(struct xrc *x, int which, size_t at, uint32_t len, uint64_t id)
 {
@@ -91,13 +93,19 @@ static void post(struct xrc *x, int which, size_t at, uint32_t len, uint64_t id)
 	VT_OK(x->e.ct, ibv_post_srq_recv(x->srq[which], &wr, &bad));
 }
 
-/* Each receive has its own: a message may come while the one before the last is still being looked at. */
+/*
+ * Each receive has its own: a message may come while the one before the last
+ * is still being looked at.
+ */
 static size_t place_of(int queue, uint32_t message)
 {
 	return PLACE * ((size_t)queue * MESSAGES + message);
 }
 
-/* Messages, short and long, go to the queue that they name, in order; completions say which queue pair they came by. */
+/*
+ * Messages, short and long, go to the queue that they name, in order; completions say which
+ * queue pair they came by.
+ */
 static void messages(struct ct *ct)
 {
 	static const uint32_t lens[] = { 0, 8, 5000, LONG };
@@ -177,7 +185,10 @@ static void many(struct ct *ct)
 	finish(&x);
 }
 
-/* One-sided operations reach the memory of the named queue's protection domain; a write with immediate data takes one of its receives. */
+/*
+ * One-sided operations reach the memory of the named queue's protection domain; a write with
+ * immediate data takes one of its receives.
+ */
 static void one_sided(struct ct *ct)
 {
 	struct ibv_send_wr wr;
@@ -257,7 +268,7 @@ static void builders(struct ct *ct)
 	finish(&x);
 }
 
-/* ---- errors --------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 enum offence {
 	UNKNOWN,  /* a number that nobody has */
@@ -354,7 +365,10 @@ static void offend(struct ct *ct)
 	finish(&x);
 }
 
-/* A queue goes while a message waits for one of its receives: that message is refused, others are not touched. */
+/*
+ * A queue goes while a message waits for one of its receives: that message is
+ * refused, others are not touched.
+ */
 static void queue_goes(struct ct *ct)
 {
 	struct xrc x;
@@ -362,7 +376,8 @@ static void queue_goes(struct ct *ct)
 	start(ct, &x, NULL);
 	if (ct->rank) {
 		ct_sync(ct, &x.e);
-		for (int i = 0; i < 20; i++) { /* it has come by then, or not: both must end alike */
+		for (int i = 0; i < 20; i++) {
+			/* it has come by then, or not: both must end alike */
 			ct_progress(&x.e);
 			ct_pause();
 		}
@@ -380,7 +395,7 @@ static void queue_goes(struct ct *ct)
 	finish(&x);
 }
 
-/* ---- what there is ---------------------------------------------------------------------------------------------------------------- */
+/* ---- what there is --------------------------------------------------------------------------- */
 
 /* O_CREAT and O_EXCL, as for files; another context sees the inode's domain too. */
 static void domains(struct ct *ct)
@@ -408,8 +423,8 @@ static void domains(struct ct *ct)
 	VT_OK(ct, ibv_close_xrcd(a));
 	VT_OK(ct, ibv_close_xrcd(b));
 	VT_NULL(ct, xt_domain(ct, context, fd, 0), EAGAIN);
-	a = xt_domain(ct, context, fd,
-		      O_CREAT | O_EXCL | O_RDWR | O_TRUNC); /* what else open(2) has is overlooked */
+	/* what else open(2) has is overlooked */
+	a = xt_domain(ct, context, fd, O_CREAT | O_EXCL | O_RDWR | O_TRUNC);
 	CT_TRUE(ct, a);
 	VT_NULL(ct, xt_domain(ct, context, fd, O_EXCL), EINVAL);
 	VT_OK(ct, ibv_close_xrcd(a));
@@ -423,7 +438,10 @@ static void domains(struct ct *ct)
 	close(fd);
 }
 
-/* An open domain keeps its inode: no file that is made later has the number, and with it the domain. It keeps no lock of the file's. */
+/*
+ * An open domain keeps its inode: no file that is made later has the number, and with it the
+ * domain. It keeps no lock of the file's.
+ */
 static void domain_keeps_inode(struct ct *ct)
 {
 	char name[] = "/tmp/xrc-XXXXXX";
@@ -532,7 +550,7 @@ static void handles(struct ct *ct)
 	finish(&x);
 }
 
-/* ---- memory windows ------------------------------------------------------------------------------------------------------------- */
+/* ---- memory windows -------------------------------------------------------------------------- */
 
 #define WINDOW 4096 /* bytes */
 
@@ -586,8 +604,8 @@ static void windows_owner(struct xrc *x)
 }
 
 /*
- * What sends alone binds windows, too: those of type 1 are reached by all of the domain. None of type 2 is a receiver's, which binds none, so
- * what is to take one back fails.
+ * What sends alone binds windows, too: those of type 1 are reached by all of the domain. None of
+ * type 2 is a receiver's, which binds none, so what is to take one back fails.
  */
 static void windows(struct ct *ct)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * XRC domains of an inode, over the processes that have them open, ibv_open_xrcd(3): rank 0 sends to a queue pair of rank 1, and names a queue
- * of rank 2. ibv_open_qp(3) of another process's.
+ * XRC domains of an inode, over the processes that have them open, ibv_open_xrcd(3): rank 0 sends
+ * to a queue pair of rank 1, and names a queue of rank 2. ibv_open_qp(3) of another process's.
  */
 #include "xt.h"
 
@@ -127,7 +127,10 @@ static void send_to(struct xrc *x, uint32_t number, uint32_t len, uint64_t id)
 	vt_post(&x->e, &wr);
 }
 
-/* A message that is to take back a window meets none of the queue pair's that it came to, wherever its queue is: nobody gets it. */
+/*
+ * A message that is to take back a window meets none of the queue pair's that it came to, wherever
+ * its queue is: nobody gets it.
+ */
 static void takes_back(struct ct *ct)
 {
 	struct ibv_send_wr wr;
@@ -156,7 +159,9 @@ static void takes_back(struct ct *ct)
 	close_three(&x);
 }
 
-/* To both queues in turn, by one queue pair, whose number the completions have in either process. */
+/*
+ * To both queues in turn, by one queue pair, whose number the completions have in either process.
+ */
 static void messages(struct ct *ct)
 {
 	static const uint32_t lens[] = { 8, 5000, 0, LONG };
@@ -240,7 +245,10 @@ enum end {
 	DOOR_DIES,
 };
 
-/* One that waits for a receive gets there first, so that the way is known and something is outstanding. */
+/*
+ * One that waits for a receive gets there first, so that the way is known and
+ * something is outstanding.
+ */
 static void outstanding(struct ct *ct, struct xrc *x)
 {
 	struct ibv_wc wc;
@@ -264,7 +272,10 @@ static enum ibv_wc_status status_of(enum end end)
 				  : IBV_WC_REM_INV_REQ_ERR;
 }
 
-/* The sender gets an error, and no queue pair is left that would take more, but for want of a receive. */
+/*
+ * The sender gets an error, and no queue pair is left that would take more,
+ * but for want of a receive.
+ */
 static void ends(struct ct *ct)
 {
 	enum end end = (enum end)ct->cs->arg;
@@ -302,7 +313,7 @@ static void ends(struct ct *ct)
 	close_three(&x);
 }
 
-/* ---- ibv_open_qp --------------------------------------------------------------------------------------------------------------- */
+/* ---- ibv_open_qp ----------------------------------------------------------------------------- */
 
 static struct ibv_qp *opened(struct xrc *x, uint32_t number)
 {
@@ -362,7 +373,10 @@ static void handles(struct ct *ct)
 	close_three(&x);
 }
 
-/* Whoever has it is told of its errors. What is left of one whose process has died is a handle in error, which can be destroyed. */
+/*
+ * Whoever has it is told of its errors. What is left of one whose process has died is a handle in
+ * error, which can be destroyed.
+ */
 static void handle_events(struct ct *ct)
 {
 	struct ibv_qp_attr got, attr = { .qp_state = IBV_QPS_RESET };
@@ -407,7 +421,9 @@ static void handle_events(struct ct *ct)
 	close_three(&x);
 }
 
-/* Who has it besides dies, after he has been told of an error: then it has nobody, and is no more. */
+/*
+ * Who has it besides dies, after he has been told of an error: then it has nobody, and is no more.
+ */
 static void handle_dies(struct ct *ct)
 {
 	double end = ct_now() + 20;

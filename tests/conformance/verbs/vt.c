@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* ---- objects ------------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 struct ibv_context *vt_context(struct ct *ct)
 {
@@ -133,7 +133,7 @@ void vt_close(struct ct_ep *e)
 	free(e->stash);
 }
 
-/* ---- states -------------------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 static enum ibv_qp_type type_of(const struct ct_ep *e)
 {
@@ -259,7 +259,7 @@ void vt_to(struct ct_ep *e, struct ibv_qp *qp, enum ibv_qp_state state)
 	VT_OK(e->ct, ibv_modify_qp(qp, &attr, IBV_QP_STATE));
 }
 
-/* ---- work ---------------------------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 struct ibv_sge vt_sge(const struct ct_ep *e, size_t at, uint32_t len)
 {
@@ -308,7 +308,7 @@ void vt_send(struct ct_ep *e, size_t at, uint32_t len, uint64_t id)
 	vt_post(e, &wr);
 }
 
-/* ---- completions --------------------------------------------------------------------------------------------------- */
+/* ---- completions ----------------------------------------------------------------------------- */
 
 static bool stash_from(struct ct_ep *e, struct ibv_cq *cq)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What the cases of verbs-conformance may use beside the harness. They are written to the manual pages, for any device. */
+/*
+ * What the cases of verbs-conformance may use beside the harness. They are written to the
+ * manual pages, for any device.
+ */
 #ifndef VT_H
 #define VT_H
 
@@ -66,7 +69,10 @@ struct ct_ep {
 
 /* vt_context opens the device that the program was told. */
 struct ibv_context *vt_context(struct ct *ct);
-/* vt_open makes everything up to a queue pair in RESET; vt_close destroys it, and each call must succeed. */
+/*
+ * vt_open makes everything up to a queue pair in RESET; vt_close destroys it,
+ * and each call must succeed.
+ */
 void vt_open(struct ct *ct, struct ct_ep *e, const struct vt_want *want);
 void vt_close(struct ct_ep *e);
 /* vt_tells_read_only: does this kernel tell what may be read alone? Those before 6.11 do not. */
@@ -82,7 +88,10 @@ int vt_init(const struct ct_ep *e, struct ibv_qp_attr *attr);
 int vt_rtr(const struct ct_ep *e, const struct vt_name *to, struct ibv_qp_attr *attr);
 int vt_rts(const struct ct_ep *e, struct ibv_qp_attr *attr);
 void vt_connect(struct ct_ep *e, struct ibv_qp *qp, const struct vt_name *to);
-/* vt_exchange tells all ranks of e's queue pair, and learns of theirs. vt_start: vt_open, vt_exchange, connected to the other of two ranks. */
+/*
+ * vt_exchange tells all ranks of e's queue pair, and learns of theirs. vt_start: vt_open,
+ * vt_exchange, connected to the other of two ranks.
+ */
 void vt_exchange(struct ct_ep *e);
 void vt_start(struct ct *ct, struct ct_ep *e, const struct vt_want *want);
 /* vt_finish meets the other ranks and closes. */
@@ -94,30 +103,43 @@ void vt_to(struct ct_ep *e, struct ibv_qp *qp, enum ibv_qp_state state);
 
 /* vt_sge is a piece of e's buffer. */
 struct ibv_sge vt_sge(const struct ct_ep *e, size_t at, uint32_t len);
-/* vt_wr is a work request with this segment, for the other rank of two: UD fields or remote address (the same place) filled in. */
+/*
+ * vt_wr is a work request with this segment, for the other rank of two: UD fields or remote address
+ * (the same place) filled in.
+ */
 struct ibv_send_wr vt_wr(struct ct_ep *e, enum ibv_wr_opcode op, struct ibv_sge *sge, uint64_t id);
 /* Both must be accepted. */
 void vt_post(struct ct_ep *e, struct ibv_send_wr *wr);
 void vt_recv(struct ct_ep *e, size_t at, uint32_t len, uint64_t id);
 void vt_send(struct ct_ep *e, size_t at, uint32_t len, uint64_t id);
 
-/* vt_any waits for a completion, vt_of for that of this request, in whatever order; *wc may be NULL. vt_done: it is a success. */
+/*
+ * vt_any waits for a completion, vt_of for that of this request, in whatever order; *wc may be
+ * NULL. vt_done: it is a success.
+ */
 void vt_any(struct ct_ep *e, struct ibv_wc *wc);
 void vt_of(struct ct_ep *e, uint64_t id, struct ibv_wc *wc);
 void vt_done(struct ct_ep *e, uint64_t id, struct ibv_wc *wc);
-/* vt_status: the completion of this request has this status. vt_next: so has the next one, and it is of this request. */
+/*
+ * vt_status: the completion of this request has this status. vt_next: so has the next one,
+ * and it is of this request.
+ */
 void vt_status(struct ct_ep *e, uint64_t id, enum ibv_wc_status status);
 void vt_next(struct ct_ep *e, uint64_t id, enum ibv_wc_status status);
 /* vt_quiet fails if a completion comes within so many milliseconds. */
 void vt_quiet(struct ct_ep *e, int ms, const char *what);
 /*
- * vt_async: the next asynchronous event, if one comes within so many milliseconds, but for IBV_EVENT_COMM_EST: that comes or not as the
- * other end's first message is here before a queue pair goes on to RTS or after (row_life.c has the cases). vt_event waits for one, which
- * must be this one, and acknowledges it.
+ * vt_async: the next asynchronous event, if one comes within so many milliseconds, but for
+ * IBV_EVENT_COMM_EST: that comes or not as the other end's first message is here before a queue
+ * pair goes on to RTS or after (row_life.c has the cases). vt_event waits for one, which must be
+ * this one, and acknowledges it.
  */
 bool vt_async(struct ct_ep *e, int ms, struct ibv_async_event *event);
 void vt_event(struct ct_ep *e, enum ibv_event_type type, const void *object);
-/* vt_met waits for IBV_EVENT_COMM_EST of this queue pair, which must be the next event, and acknowledges it. */
+/*
+ * vt_met waits for IBV_EVENT_COMM_EST of this queue pair, which must be the next
+ * event, and acknowledges it.
+ */
 void vt_met(struct ct *ct, struct ibv_context *context, const struct ibv_qp *qp);
 
 #endif

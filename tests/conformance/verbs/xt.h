@@ -21,7 +21,10 @@ struct xrc {
 	uint32_t theirs[QUEUES]; /* numbers of the other rank's queues */
 };
 
-/* xt_domain: ibv_open_xrcd. xt_queue: a shared receive queue of a domain. xt_receiver: a queue pair that receives. */
+/*
+ * xt_domain: ibv_open_xrcd. xt_queue: a shared receive queue of a domain. xt_receiver: a
+ * queue pair that receives.
+ */
 struct ibv_xrcd *xt_domain(struct ct *ct, struct ibv_context *context, int fd, int oflags);
 struct ibv_srq *xt_queue(struct xrc *x, struct ibv_xrcd *xrcd, struct ibv_cq *cq, struct ibv_pd *pd);
 struct ibv_qp *xt_receiver(struct xrc *x, struct ibv_xrcd *xrcd);
@@ -30,7 +33,10 @@ struct ibv_qp *xt_receiver(struct xrc *x, struct ibv_xrcd *xrcd);
 void xt_receiver_connect(struct xrc *x, struct ibv_qp *qp, const struct vt_name *to);
 void xt_sender_connect(struct xrc *x, struct ibv_qp *qp, const struct vt_name *to);
 
-/* xt_request: a work request for the queue with this number. xt_next: the next completion of a queue. */
+/*
+ * xt_request: a work request for the queue with this number. xt_next: the
+ * next completion of a queue.
+ */
 struct ibv_send_wr xt_request(struct xrc *x, enum ibv_wr_opcode op, struct ibv_sge *sge, uint64_t id,
 			      uint32_t number);
 void xt_next(struct xrc *x, struct ibv_cq *cq, struct ibv_wc *wc);

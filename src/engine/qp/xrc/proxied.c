@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* A request that names a queue of another node (qp/xrc/proxy.c): what it asks for, taken in whole, and asked once more of that node. */
+/*
+ * A request that names a queue of another node (qp/xrc/proxy.c): what it asks for, taken in whole,
+ * and asked once more of that node.
+ */
 #include "engine/qp/xrc/proxied.h"
 #include "engine/link/link.h"
 #include "engine/qp/xrc/proxy.h"
@@ -46,7 +49,7 @@ void hd_proxied_over(struct hd_proxied *c, enum hd_proxied_step step, enum hd_st
 		hd_proxied_free(c);
 }
 
-/* ---- the first leg, and the way back ----------------------------------------------------------------------------------------- */
+/* ---- the first leg, and the way back --------------------------------------------------------- */
 
 static struct hd_proxied *moved(struct hd_transfer *t)
 {
@@ -110,7 +113,7 @@ enum hd_status hd_proxied_send_back(struct hd_proxied *c)
 	return 0;
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
 static enum hd_status room(struct hd_proxied *c, uint64_t len)
 {
@@ -144,7 +147,8 @@ static enum hd_status proxied_take_message(struct hd_proxied *c, const struct hd
 }
 
 /*
- * Where it is to go, as far as it can be judged here. HD_S_OK, or a status; *rest: what is behind that in the payload; *len: bytes of all segments.
+ * Where it is to go, as far as it can be judged here. HD_S_OK, or a status; *rest: what is behind
+ * that in the payload; *len: bytes of all segments.
  */
 static enum hd_status proxied_parse(struct hd_proxied *c, const struct hd_arrival *r, size_t *rest,
 				    uint64_t *len)
@@ -208,7 +212,7 @@ enum hd_status hd_proxied_take(struct hd_proxied *c, const struct hd_arrival *r)
 	}
 }
 
-/* ---- the second leg ---------------------------------------------------------------------------------------------------------- */
+/* ---- the second leg -------------------------------------------------------------------------- */
 
 static uint32_t proxied_flags_of(const struct hd_proxied *c)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Requests that name a queue of another node. The front of the endpoint that they come to (T) finds out whose the queue is, and gives us a
- * pair of its own (`via`) whose other end is an endpoint of that node: they leave by it once more, with the patience that they came with.
+ * Requests that name a queue of another node. The front of the endpoint that they come to (T) finds
+ * out whose the queue is, and gives us a pair of its own (`via`) whose other end is an endpoint of
+ * that node: they leave by it once more, with the patience that they came with.
  *
- *	sender ─────────► T  ┈┈ via ─────────► an endpoint of the queue's node, whose target is the queue
- *	         FETCH            OUT
+ *	sender ─────────► T  ┈┈ via ─────────► an endpoint of the queue's node,
+ *	         FETCH            OUT          whose target is the queue
  *	       ◄───────── BACK ◄───────
  *
- * Nobody is told that a request has been carried out before it has. One of each T is on its way at a time, so they keep their order; a long
- * one is fetched whole before it goes on.
+ * Nobody is told that a request has been carried out before it has. One of each T is on its way at
+ * a time, so they keep their order; a long one is fetched whole before it goes on.
  */
 #include "engine/qp/xrc/proxy.h"
 #include "engine/link/link.h"
@@ -34,7 +35,7 @@ struct hd_xrc_proxy {
 	struct hd_proxied *now;
 };
 
-/* ---- ways ------------------------------------------------------------------------------------------------------------------- */
+/* ---- ways ------------------------------------------------------------------------------------ */
 
 int hd_xrc_proxy_open(struct hd_qp *p, void (*stray)(void *owner, uint32_t number))
 {
@@ -117,7 +118,7 @@ void hd_ep_proxy(struct hd_ep *ep, uint32_t number, struct hd_ep *via)
 	hd_qp_kick(p);
 }
 
-/* ---- on the way ---------------------------------------------------------------------------------------------------------------- */
+/* ---- on the way ------------------------------------------------------------------------------ */
 
 static void left(struct hd_work *work, const struct hd_cqe *e)
 {
@@ -172,7 +173,7 @@ void hd_xrc_proxy_take(struct hd_qp *p, const struct hd_arrival *r)
 	hd_respq_end(p, r->peer, r->pkt, r->units, status);
 }
 
-/* ---- the second leg ---------------------------------------------------------------------------------------------------------- */
+/* ---- the second leg -------------------------------------------------------------------------- */
 
 /* As much of it as may change before the link does not matter: the other end is called anew. */
 static void proxy_leave(struct hd_proxied *c)
@@ -199,7 +200,7 @@ static void proxy_leave(struct hd_proxied *c)
 	}
 }
 
-/* ---- the answer -------------------------------------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
 /* Who has asked is there, and has not begun anew since. */
 static bool is_awaited(const struct hd_proxied *c)
@@ -252,7 +253,7 @@ void hd_xrc_proxy_run(struct hd_qp *p)
 	}
 }
 
-/* ---- forgetting -------------------------------------------------------------------------------------------------------------- */
+/* ---- forgetting ------------------------------------------------------------------------------ */
 
 void hd_xrc_proxy_clear(struct hd_qp *p)
 {

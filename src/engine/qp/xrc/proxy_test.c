@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Requests that name a queue of another node: side a sends to side b, and the queue is that of a third node, c. */
+/*
+ * Requests that name a queue of another node: side a sends to side b, and the queue is
+ * that of a third node, c.
+ */
 #include "engine/test/test_qp.h"
 
 #include <errno.h>
@@ -33,7 +36,10 @@ static void stray(void *owner, uint32_t number)
 	t->strays++;
 }
 
-/* What a front does: an endpoint here, and one there, paired; anew, where it is asked again after a reset. */
+/*
+ * What a front does: an endpoint here, and one there, paired; anew, where it is
+ * asked again after a reset.
+ */
 static void lead(struct three *t)
 {
 	struct side b = { .node = t->p.b.node, .ep = t->via }, c = { .node = t->c.node, .ep = t->guest };
@@ -164,7 +170,9 @@ static void rma(struct three *t, enum hd_rma_op op, size_t len, uint64_t key, ui
 			 0);
 }
 
-/* Short and long, with and without a receive that waits; in order, and told of where the queue is. */
+/*
+ * Short and long, with and without a receive that waits; in order, and told of where the queue is.
+ */
 static void messages_get_there(void **state)
 {
 	static const size_t lens[] = { 8, LONG, 0, 40000 };
@@ -270,7 +278,10 @@ enum offence {
 	NO_WAY /* the queue's node goes while its way is known */
 };
 
-/* Who sends learns of it, and T fails as if the queue were its own node's; but for want of a receive it goes on. */
+/*
+ * Who sends learns of it, and T fails as if the queue were its own node's; but for want
+ * of a receive it goes on.
+ */
 static void errors_come_back(void **state)
 {
 	static const int errs[] = { HD_S_INVALID, HD_S_ACCESS, HD_S_LENGTH, HD_S_RNR, HD_S_INVALID };
@@ -355,7 +366,10 @@ static void anybody_may_go(void **state)
 	}
 }
 
-/* The node that has asked goes, with its link: nobody is answered, and the way, and the queue, are for others. */
+/*
+ * The node that has asked goes, with its link: nobody is answered, and the way, and
+ * the queue, are for others.
+ */
 static void who_has_asked_goes(void **state)
 {
 	struct three *t = &rig;
@@ -389,7 +403,7 @@ static void who_has_asked_goes(void **state)
 	}
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------------------------------ */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 struct answered {
 	struct hd_ask ask;
@@ -460,7 +474,10 @@ static void questions_are_answered(void **state)
 	}
 }
 
-/* Nobody answers there, or he goes before he does: one errno, once; what is asked by an endpoint that closes is never told of. */
+/*
+ * Nobody answers there, or he goes before he does: one errno, once; what is asked by an endpoint
+ * that closes is never told of.
+ */
 static void questions_fail(void **state)
 {
 	struct answered a = { .times = 0 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Named queues: endpoints that have no queue to speak of, for each message says which it is for (XRC of verbs). What arrives for one
- * endpoint is carried out one after the other (responder.c), so what the next one names is its target: it has that queue, CQ and domain
- * then, and the rest of the engine sees an endpoint like any other.
+ * Named queues: endpoints that have no queue to speak of, for each message says which it is for
+ * (XRC of verbs). What arrives for one endpoint is carried out one after the other (responder.c),
+ * so what the next one names is its target: it has that queue, CQ and domain then, and the rest of
+ * the engine sees an endpoint like any other.
  */
 #include "engine/name/name.h"
 #include "engine/qp/qp.h"
@@ -47,7 +48,10 @@ bool hd_xrc_target_set(struct hd_qp *p, uint32_t number)
 	return true;
 }
 
-/* A write whose receive another has taken waits for the next, in the queue that it has named: it completes where the target of its pair is. */
+/*
+ * A write whose receive another has taken waits for the next, in the queue that it has named: it
+ * completes where the target of its pair is.
+ */
 bool hd_xrc_target_is_owed(const struct hd_qp *p, uint32_t number)
 {
 	struct hd_wnode *w;
@@ -72,7 +76,10 @@ void hd_xrc_target_home(struct hd_qp *p)
 	hd_ep_set_receiving(ep, p->life.xrc.own_rq, p->life.xrc.own_cq, p->life.xrc.own_pd);
 }
 
-/* hd_xrc_target_forget: it ends, or begins anew: of what it brought to queues of its targets, nothing waits there any more. */
+/*
+ * hd_xrc_target_forget: it ends, or begins anew: of what it brought to queues of its targets,
+ * nothing waits there any more.
+ */
 void hd_xrc_target_forget(struct hd_qp *p)
 {
 	struct hd_rq *rq;

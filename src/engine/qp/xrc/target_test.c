@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Queues that are named by messages: which one gets what, who may, and what becomes of messages when a queue goes. */
+/*
+ * Queues that are named by messages: which one gets what, who may, and what becomes of
+ * messages when a queue goes.
+ */
 #include "engine/test/test_qp.h"
 
 #include <errno.h>
@@ -165,7 +168,10 @@ static void kinds_do_not_mix(void **state)
 	}
 }
 
-/* It goes while a message waits for a receive of its, or is coming in: its sender learns of it, and the other queue is as it was. */
+/*
+ * It goes while a message waits for a receive of its, or is coming in: its sender learns of it, and
+ * the other queue is as it was.
+ */
 static void queues_go(void **state)
 {
 	struct queue q[2];
@@ -238,7 +244,7 @@ static void memory_is_of_its_zone(void **state)
 	}
 }
 
-/* ---- a write that finds its receive taken -------------------------------------------------------------------------------------- */
+/* ---- a write that finds its receive taken ---------------------------------------------------- */
 
 /* A second pair of the same two nodes, for the same queues. */
 struct second {
@@ -282,7 +288,10 @@ static void write_long(struct pair *p, struct hd_mr *mr, uint32_t number)
 	hd_node_unlock(p->a.node);
 }
 
-/* A long write with immediate data is let in, for there is a receive; which the second pair's message takes before the write is over. */
+/*
+ * A long write with immediate data is let in, for there is a receive; which the second pair's
+ * message takes before the write is over.
+ */
 static struct hd_mr *write_without_receive(struct pair *p, struct second *s, struct queue *q)
 {
 	struct hd_mr *mr = qp_region(&p->b, in[0], LONG, 7);

@@ -26,7 +26,7 @@ bool hd_fi_av_set_at(const struct hd_fi_av *av, fi_addr_t addr)
 	return false;
 }
 
-/* ---- what is done with one ----------------------------------------------------------------------------- */
+/* ---- what is done with one ------------------------------------------------------------------- */
 
 /* Both sets of one call, or -FI_EINVAL. */
 static int two_of(struct fid_av_set *dst, const struct fid_av_set *src, struct hd_fi_av_set **set,
@@ -141,7 +141,7 @@ static int set_close(struct fid *fid)
 
 static struct fi_ops set_fid_ops = HD_FI_FID_OPS(set_close, hd_fi_no_bind, hd_fi_no_control);
 
-/* ---- making one ---------------------------------------------------------------------------------------- */
+/* ---- making one ------------------------------------------------------------------------------ */
 
 static bool has_range(const struct fi_av_set_attr *attr)
 {

@@ -24,11 +24,12 @@ struct call {
 	void *context;
 };
 
-/* ---- what kinds there are ------------------------------------------------------------------------------ */
+/* ---- what kinds there are -------------------------------------------------------------------- */
 
 static const struct kind {
 	bool data, reduces, rooted;
-	bool sliced; /* count is of one slice: where all are together there are as many as members */
+	/* count is of one slice: where all are together there are as many as members */
+	bool sliced;
 } kinds[] = {
 	[FI_BARRIER] = { 0 },
 	[FI_BROADCAST] = { .data = true, .rooted = true },
@@ -72,7 +73,7 @@ int hd_fi_query_collective(struct fid_domain *domain, enum fi_collective_op coll
 	return 0;
 }
 
-/* ---- the end of one ------------------------------------------------------------------------------------ */
+/* ---- the end of one -------------------------------------------------------------------------- */
 
 /* As an atomic operation that the endpoint has started: fi_collective(3). */
 static void collective_ended(struct hd_fi_run *run, enum hd_status status)
@@ -89,10 +90,11 @@ static void collective_ended(struct hd_fi_run *run, enum hd_status status)
 	if (cntr && status)
 		hd_cntr_event_error(cntr->cntr);
 	else if (cntr)
-		hd_cntr_completed(cntr->cntr, 0); /* of collectives no bytes are counted: fi_cntr(3) */
+		/* of collectives no bytes are counted: fi_cntr(3) */
+		hd_cntr_completed(cntr->cntr, 0);
 }
 
-/* ---- beginning one ------------------------------------------------------------------------------------- */
+/* ---- beginning one --------------------------------------------------------------------------- */
 
 /* Elements that the operation has together, or UINT64_MAX. */
 static int check_size(const struct hd_fi_group *group, const struct call *c)
@@ -212,7 +214,7 @@ static ssize_t collective(struct fid_ep *fid, const struct call *c)
 	return rc;
 }
 
-/* ---- the calls ----------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 static ssize_t coll_barrier2(struct fid_ep *ep, fi_addr_t group, uint64_t flags, void *context)
 {

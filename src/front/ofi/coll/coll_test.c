@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Sets of addresses, and schedules: those of all members are carried out here, with messages that are taken as early and as late as can be. */
+/*
+ * Sets of addresses, and schedules: those of all members are carried out here, with messages that
+ * are taken as early and as late as can be.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sets ---------------------------------------------------------------------------------------------- */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
 static void fill(struct hd_fi_addrs *set, size_t count, const fi_addr_t *addrs)
 {
@@ -81,7 +84,7 @@ static void test_sets_grow(void **state)
 	free(a.at);
 }
 
-/* ---- carrying out schedules ---------------------------------------------------------------------------- */
+/* ---- carrying out schedules ------------------------------------------------------------------ */
 
 #define MEMBERS 17
 

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* ---- endpoints and destinations ------------------------------------------------------------------------ */
+/* ---- endpoints and destinations -------------------------------------------------------------- */
 
 int hd_fi_coll_open(const struct hd_fi_ep *ep, uint32_t slot, struct hd_evq *evq, void *owner,
 		    struct hd_ep **out)
@@ -33,7 +33,7 @@ int hd_fi_coll_dest(const struct hd_fi_group *group, uint32_t rank, uint32_t slo
 	return hd_dest_get_keyed(group->ep->node, &name.sa, member->key, out);
 }
 
-/* ---- ties ---------------------------------------------------------------------------------------------- */
+/* ---- ties ------------------------------------------------------------------------------------ */
 
 /* Is there something that it has not got from that member, or will have to send to it? */
 static bool needs(const struct hd_fi_run *run, uint32_t rank)
@@ -47,7 +47,10 @@ static bool needs(const struct hd_fi_run *run, uint32_t rank)
 	return false;
 }
 
-/* Who is through with all operations may close its group while others are not: it has sent them all that they wait for. */
+/*
+ * Who is through with all operations may close its group while others are not: it has sent
+ * them all that they wait for.
+ */
 static void tie_told(struct hd_follow *follow, int err)
 {
 	struct hd_fi_tie *tie = (struct hd_fi_tie *)((char *)follow - offsetof(struct hd_fi_tie, follow));
@@ -110,7 +113,7 @@ static void ties_free(struct hd_fi_group *group)
 	}
 }
 
-/* ---- ends ---------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 void hd_fi_run_end(struct hd_fi_run *run, enum hd_status status)
 {
@@ -158,7 +161,7 @@ void hd_fi_group_fail(struct hd_fi_group *group, enum hd_status status)
 	hd_deferred_post(group->ep->node, &group->end);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct hd_fi_group *hd_fi_group_at(const struct hd_fi_ep *ep, fi_addr_t addr)
 {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * fi_join(3) with FI_COLLECTIVE. Each member opens an endpoint for the group and tells its neighbours the slot of that by a greeting, from
- * one endpoint for greetings to the other. Neighbours are those whose ranks differ by a power of two. Who has been greeted by all of his gathers,
- * over the endpoints of the group, the slots of all others.
+ * fi_join(3) with FI_COLLECTIVE. Each member opens an endpoint for the group and tells its
+ * neighbours the slot of that by a greeting, from one endpoint for greetings to the other.
+ * Neighbours are those whose ranks differ by a power of two. Who has been greeted by all of his
+ * gathers, over the endpoints of the group, the slots of all others.
  *
- * Members may have their addresses in different order, and no number is known to all of them. So a greeting is matched by its source, and by how many
- * members there are and the ranks of both: those who are members of two groups of one size, with the same ranks, have to join these in the same order.
+ * Members may have their addresses in different order, and no number is known to all of them. So a
+ * greeting is matched by its source, and by how many members there are and the ranks of both: those
+ * who are members of two groups of one size, with the same ranks, have to join these in the same
+ * order.
  */
 #include "base/log.h"
 #include "front/ofi/coll/av_set.h"
@@ -17,7 +20,10 @@
 
 #define GREETING UINT32_C(0x48446a31) /* "HDj1" */
 
-/* One greeting each way. It outlives its group: the other's is taken all the same, and not by a group that is joined later. */
+/*
+ * One greeting each way. It outlives its group: the other's is taken all the same, and not by a
+ * group that is joined later.
+ */
 struct hd_fi_hello {
 	LIST_ENTRY(hd_fi_hello) entry;
 	struct hd_fi_ep *ep;
@@ -32,7 +38,7 @@ struct hd_fi_hello {
 	bool posted, said, sending, receiving; /* has been, is under way */
 };
 
-/* ---- the end of joining -------------------------------------------------------------------------------- */
+/* ---- the end of joining ---------------------------------------------------------------------- */
 
 static void join_ended(struct hd_fi_run *run, enum hd_status status)
 {
@@ -80,7 +86,7 @@ static struct hd_fi_run *join_run(struct hd_fi_group *group)
 	return run;
 }
 
-/* ---- greetings ----------------------------------------------------------------------------------------- */
+/* ---- greetings ------------------------------------------------------------------------------- */
 
 static void hello_forget(struct hd_fi_hello *hello)
 {
@@ -272,9 +278,12 @@ static void hellos_forget(const struct hd_fi_group *group)
 			hello_forget(hello);
 }
 
-/* ---- joining and leaving ------------------------------------------------------------------------------- */
+/* ---- joining and leaving --------------------------------------------------------------------- */
 
-/* Whoever waits for an operation is told that it has been cancelled; who waits for the join has closed what he waits for. */
+/*
+ * Whoever waits for an operation is told that it has been cancelled; who waits for the join has
+ * closed what he waits for.
+ */
 static int group_close(struct fid *fid)
 {
 	struct hd_fi_group *group = (struct hd_fi_group *)fid;
@@ -385,7 +394,7 @@ int hd_fi_coll_join(struct hd_fi_ep *ep, const struct fi_collective_addr *addr, 
 	return rc;
 }
 
-/* ---- the endpoint -------------------------------------------------------------------------------------- */
+/* ---- the endpoint ---------------------------------------------------------------------------- */
 
 int hd_fi_coll_enable(struct hd_fi_ep *ep)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Schedules. Barriers go by dissemination, what has a root by a binomial tree, what is long in a ring: Thakur, Rabenseifner and Gropp,
- * Optimization of Collective Communication Operations in MPICH, 2005.
+ * Schedules. Barriers go by dissemination, what has a root by a binomial tree, what is long
+ * in a ring: Thakur, Rabenseifner and Gropp, Optimization of Collective Communication
+ * Operations in MPICH, 2005.
  */
 #include "front/ofi/coll/plan.h"
 
@@ -12,7 +13,7 @@
 #define RING_FROM 65536	  /* bytes of an allreduce that are worth a step for each member */
 #define BRUCK_UP_TO 32768 /* bytes of an allgather that are copied once more to save steps */
 
-/* ---- steps --------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void plan_add(struct hd_fi_plan *plan, struct hd_fi_step step)
 {
@@ -66,7 +67,7 @@ static void plan_reduce(struct hd_fi_plan *plan, struct hd_fi_place to, struct h
 		plan_add(plan, (struct hd_fi_step){ HD_FI_STEP_REDUCE, .len = len, .from = from, .to = to });
 }
 
-/* ---- members ------------------------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 /* The one that is `by` further round the circle. */
 static uint32_t after(const struct hd_fi_plan_args *a, uint32_t by)
@@ -85,7 +86,10 @@ static uint32_t tree_place(const struct hd_fi_plan_args *a)
 	return before(a, a->root);
 }
 
-/* The lowest bit of a place: its parent is so far before it, and its children less far behind it. Of the root: above all. */
+/*
+ * The lowest bit of a place: its parent is so far before it, and its children less far behind
+ * it. Of the root: above all.
+ */
 static uint32_t tree_bit(const struct hd_fi_plan_args *a)
 {
 	uint32_t me = tree_place(a), bit = 1;
@@ -101,7 +105,7 @@ static uint32_t tree_span(const struct hd_fi_plan_args *a, uint32_t from, uint32
 	return a->members - from < bit ? a->members - from : bit;
 }
 
-/* ---- without data, and trees without slices ------------------------------------------------------------ */
+/* ---- without data, and trees without slices -------------------------------------------------- */
 
 static void make_barrier(struct hd_fi_plan *plan, const struct hd_fi_plan_args *a)
 {
@@ -128,7 +132,10 @@ static void tree_down(struct hd_fi_plan *plan, const struct hd_fi_plan_args *a, 
 	plan_wait(plan);
 }
 
-/* Everybody's operand comes together at the root. What is there last is where this says: a member without children has copied nothing. */
+/*
+ * Everybody's operand comes together at the root. What is there last is where this says: a member
+ * without children has copied nothing.
+ */
 static struct hd_fi_place tree_up(struct hd_fi_plan *plan, const struct hd_fi_plan_args *a)
 {
 	const uint32_t me = tree_place(a), bit = tree_bit(a);
@@ -166,7 +173,7 @@ static void make_reduce(struct hd_fi_plan *plan, const struct hd_fi_plan_args *a
 		plan_copy(plan, at_place(HD_FI_RESULT, 0), sum, a->count * a->size);
 }
 
-/* ---- rings --------------------------------------------------------------------------------------------- */
+/* ---- rings ----------------------------------------------------------------------------------- */
 
 /* A share of what all have: the first ones have an element more, where it does not divide. */
 static size_t share_at(const struct hd_fi_plan_args *a, uint32_t i)
@@ -181,7 +188,10 @@ static size_t share_len(const struct hd_fi_plan_args *a, uint32_t i)
 	return share_at(a, i + 1) - share_at(a, i);
 }
 
-/* The operands, a->count elements each, are in TMP, with room for a share behind them: this member's share of the sum comes to its place. */
+/*
+ * The operands, a->count elements each, are in TMP, with room for a share behind them: this
+ * member's share of the sum comes to its place.
+ */
 static void ring_reduce(struct hd_fi_plan *plan, const struct hd_fi_plan_args *a)
 {
 	const struct hd_fi_place room = at_place(HD_FI_TMP, a->count * a->size);
@@ -285,9 +295,12 @@ static void make_allgather(struct hd_fi_plan *plan, const struct hd_fi_plan_args
 	ring_gather(plan, &all);
 }
 
-/* ---- slices -------------------------------------------------------------------------------------------- */
+/* ---- slices ---------------------------------------------------------------------------------- */
 
-/* In each step every member has one other, or itself, and both exchange what they have for each other. */
+/*
+ * In each step every member has one other, or itself, and both exchange what
+ * they have for each other.
+ */
 static void make_alltoall(struct hd_fi_plan *plan, const struct hd_fi_plan_args *a)
 {
 	const size_t len = a->count * a->size;
@@ -308,8 +321,8 @@ static void make_alltoall(struct hd_fi_plan *plan, const struct hd_fi_plan_args 
 }
 
 /*
- * Where a member of a tree has the slices of those below it, its own first: where they are anyway, if it has all and is the first, or none but
- * its own.
+ * Where a member of a tree has the slices of those below it, its own first: where they are anyway,
+ * if it has all and is the first, or none but its own.
  */
 static struct hd_fi_place tree_slices(struct hd_fi_plan *plan, const struct hd_fi_plan_args *a,
 				      enum hd_fi_space whole, enum hd_fi_space own)
@@ -366,7 +379,7 @@ static void make_gather(struct hd_fi_plan *plan, const struct hd_fi_plan_args *a
 	}
 }
 
-/* ---- all ----------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 /* All neighbours say a word to each other, both ways, before anybody waits. */
 static void make_touch(struct hd_fi_plan *plan, const struct hd_fi_plan_args *a)

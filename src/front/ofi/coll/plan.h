@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Schedules: what one member of a group does for an operation. They know neither addresses nor messages, so that a test carries out those
- * of all members in one loop.
+ * Schedules: what one member of a group does for an operation. They know neither addresses nor
+ * messages, so that a test carries out those of all members in one loop.
  *
- * Members wait only for those whose rank differs from theirs by a power of two (in a circle), with whom each has talked when it joined, or
- * for one to whom they have just sent: of these, a member learns that they are gone.
+ * Members wait only for those whose rank differs from theirs by a power of two (in a circle), with
+ * whom each has talked when it joined, or for one to whom they have just sent: of these, a member
+ * learns that they are gone.
  */
 #ifndef HEDDLE_FRONT_OFI_COLL_PLAN_H
 #define HEDDLE_FRONT_OFI_COLL_PLAN_H
@@ -47,11 +48,18 @@ struct hd_fi_plan {
 	struct hd_fi_step *step;
 	size_t count, room;
 	size_t tmp;
-	bool acked; /* sends are over when they have met their receive: nobody runs ahead of those who take no part yet */
+	/*
+	 * sends are over when they have met their receive: nobody runs ahead of
+	 * those who take no part yet
+	 */
+	bool acked;
 	bool failed; /* no memory */
 };
 
-/* What is to be done: count elements of size bytes, of all of it, or where the operation has slices, of one. */
+/*
+ * What is to be done: count elements of size bytes, of all of it, or where the
+ * operation has slices, of one.
+ */
 struct hd_fi_plan_args {
 	enum fi_collective_op coll;
 	uint32_t members, rank, root;
@@ -59,8 +67,9 @@ struct hd_fi_plan_args {
 };
 
 /*
- * hd_fi_plan_make: 0 or -FI_ENOMEM. hd_fi_plan_make_join: what those do who have greeted each other (coll is not looked at): they come to know that their
- * neighbours are there, and gather what each has.
+ * hd_fi_plan_make: 0 or -FI_ENOMEM. hd_fi_plan_make_join: what those do who have greeted
+ * each other (coll is not looked at): they come to know that their neighbours are there,
+ * and gather what each has.
  */
 int hd_fi_plan_make(struct hd_fi_plan *plan, const struct hd_fi_plan_args *args);
 int hd_fi_plan_make_join(struct hd_fi_plan *plan, const struct hd_fi_plan_args *args);

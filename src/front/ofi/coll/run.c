@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Carrying out a schedule: steps are taken until one waits for what has been begun. The last message that ends lets it go on, when the turn of
- * progress is over; so does each turn where there was no room for one.
+ * Carrying out a schedule: steps are taken until one waits for what has been begun. The last
+ * message that ends lets it go on, when the turn of progress is over; so does each turn where
+ * there was no room for one.
  */
 #include "front/ofi/coll/run.h"
 
@@ -10,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* ---- messages ------------------------------------------------------------------------------------------ */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void flight_done(struct hd_work *work, const struct hd_cqe *e)
 {
@@ -87,7 +88,7 @@ static int run_message(struct hd_fi_run *run, const struct hd_fi_step *step)
 	return rc;
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static int run_local(const struct hd_fi_run *run, const struct hd_fi_step *step)
 {
@@ -139,7 +140,7 @@ static void run_go(struct hd_deferred *deferred)
 		hd_fi_group_fail(run->group, rc == -EFAULT ? HD_S_PROTECTION : hd_status_of(rc));
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct hd_fi_run *hd_fi_run_make(struct hd_fi_group *group, struct hd_fi_plan *plan, size_t size)
 {

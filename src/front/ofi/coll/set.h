@@ -13,14 +13,18 @@ struct hd_fi_addrs {
 	size_t count, room;
 };
 
-/* hd_fi_addrs_find: its place, or -1. hd_fi_addrs_add puts it at the end, where it is not there already: 0 or -FI_ENOMEM. */
+/*
+ * hd_fi_addrs_find: its place, or -1. hd_fi_addrs_add puts it at the end, where it is not there
+ * already: 0 or -FI_ENOMEM.
+ */
 ptrdiff_t hd_fi_addrs_find(const struct hd_fi_addrs *set, fi_addr_t addr);
 int hd_fi_addrs_add(struct hd_fi_addrs *set, fi_addr_t addr);
 bool hd_fi_addrs_remove(struct hd_fi_addrs *set, fi_addr_t addr);
 
 /*
- * hd_fi_addrs_union: those of src that are not in set go to its end; 0, or -FI_ENOMEM, and set is as it was. hd_fi_addrs_keep: only those stay that are in src
- * (inside), or that are not. Both may be the same set.
+ * hd_fi_addrs_union: those of src that are not in set go to its end; 0, or -FI_ENOMEM, and set
+ * is as it was. hd_fi_addrs_keep: only those stay that are in src (inside), or that are not.
+ * Both may be the same set.
  */
 int hd_fi_addrs_union(struct hd_fi_addrs *set, const struct hd_fi_addrs *src);
 void hd_fi_addrs_keep(struct hd_fi_addrs *set, const struct hd_fi_addrs *src, bool inside);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Addresses and routes: rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3). The kernel's routing tables say what there is. */
+/*
+ * Addresses and routes: rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3). The
+ * kernel's routing tables say what there is.
+ */
 #include "front/verbs/addr.h"
 #include "base/lock.h"
 #include "base/random.h"
@@ -30,7 +33,7 @@ static uint16_t some_port(void)
 	return (uint16_t)(FIRST_OWN_PORT + (drawn ? r % OWN_PORTS : 0));
 }
 
-/* ---- binding ------------------------------------------------------------------------------------------------------------- */
+/* ---- binding --------------------------------------------------------------------------------- */
 
 int hv_id_only_family(const struct hv_id *id)
 {
@@ -110,7 +113,10 @@ static bool host_has(const struct sockaddr *addr)
 	return has;
 }
 
-/* What the kernel says of an address that cannot be bound to: programs go on by TCP where no device has it, and give up where nobody has. */
+/*
+ * What the kernel says of an address that cannot be bound to: programs go on by TCP where no device
+ * has it, and give up where nobody has.
+ */
 static int bind_error(const struct sockaddr *addr, int rc)
 {
 	if (rc != -ENODEV && rc != -EADDRNOTAVAIL)
@@ -152,7 +158,7 @@ HV_PUBLIC int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 	return hv_cm_ret(addr_bind_to(id, addr));
 }
 
-/* ---- resolving --------------------------------------------------------------------------------------------------------------- */
+/* ---- resolving ------------------------------------------------------------------------------- */
 
 /* The address from which the kernel would go there. */
 static int route(const struct sockaddr *to, struct sockaddr_storage *from)
@@ -265,7 +271,7 @@ HV_PUBLIC int rdma_resolve_addr(struct rdma_cm_id *pub, struct sockaddr *src_add
 	return hv_id_wait(id, sync);
 }
 
-/* ---- routes -------------------------------------------------------------------------------------------------------------------- */
+/* ---- routes ---------------------------------------------------------------------------------- */
 
 /* Whoever reads of it may go on at once, in another thread. */
 static int routed(struct hv_id *id)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Event channels: rdma_create_event_channel(3), rdma_ack_cm_event(3), rdma_event_str(3); reading them is read.c. */
+/*
+ * Event channels: rdma_create_event_channel(3), rdma_ack_cm_event(3),
+ * rdma_event_str(3); reading them is read.c.
+ */
 #include "base/lock.h"
 #include "front/verbs/cm/cm.h"
 
@@ -11,7 +14,7 @@
 HD_LOCK_DEFINE(ack_lock);
 static pthread_cond_t acked = PTHREAD_COND_INITIALIZER; /* some id's unacked has come down */
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 HV_PUBLIC struct rdma_event_channel *rdma_create_event_channel(void)
 {
@@ -31,8 +34,9 @@ HV_PUBLIC struct rdma_event_channel *rdma_create_event_channel(void)
 }
 
 /*
- * Programs destroy a channel while a thread of theirs waits for its events, or is on the way to: such a thread waits for ever, as it would
- * in read(2) of the channel's descriptor. So the channels that were destroyed last stay in memory, to be known as what they are.
+ * Programs destroy a channel while a thread of theirs waits for its events, or is on the way to:
+ * such a thread waits for ever, as it would in read(2) of the channel's descriptor. So the channels
+ * that were destroyed last stay in memory, to be known as what they are.
  */
 #define BURIED 64
 static STAILQ_HEAD(, hv_cm_channel) buried = STAILQ_HEAD_INITIALIZER(buried);
@@ -94,7 +98,7 @@ int hv_cm_post(struct hv_id *id, int type, int status, void *ctx)
 	return hd_evq_post(id->channel->evq, &e);
 }
 
-/* ---- what has been read ---------------------------------------------------------------------------------------------------- */
+/* ---- what has been read ---------------------------------------------------------------------- */
 
 void hv_id_unpin(struct hv_id *id)
 {
@@ -124,7 +128,7 @@ HV_PUBLIC int rdma_ack_cm_event(struct rdma_cm_event *event)
 	return 0;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 HV_PUBLIC const char *rdma_event_str(enum rdma_cm_event_type event)
 {

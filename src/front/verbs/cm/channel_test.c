@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Event channels of rdma_cm(7): ids that migrate or go with events unread, readers, and calls that are refused. */
+/*
+ * Event channels of rdma_cm(7): ids that migrate or go with events unread, readers,
+ * and calls that are refused.
+ */
 #include "asleep.h"
 #include "base/lock.h"
 #include "front/verbs/cm/cm.h"
@@ -19,7 +22,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* ---- channels ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- channels -------------------------------------------------------------------------------- */
 
 static void ids_migrate(void **state)
 {
@@ -108,7 +111,10 @@ static bool has_left(struct hv_id *own)
 	return left;
 }
 
-/* A thread has got this event of the engine's, and before it knows what that means, another destroys the id. */
+/*
+ * A thread has got this event of the engine's, and before it knows what that means,
+ * another destroys the id.
+ */
 static void read_while_it_goes(struct rdma_event_channel *ch, struct rdma_cm_id *id, struct hv_cm_event *ev,
 			       pthread_t *thread)
 {
@@ -182,7 +188,10 @@ static void channels_can_be_set_not_to_block(void **state)
 	rdma_destroy_event_channel(ch);
 }
 
-/* Where nothing is to be read before, the end of a connection comes at once; who waits for edges is told of it. */
+/*
+ * Where nothing is to be read before, the end of a connection comes at once; who waits
+ * for edges is told of it.
+ */
 static void the_end_is_an_edge(void **state)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
@@ -203,7 +212,7 @@ static void the_end_is_an_edge(void **state)
 	cm_close(&r);
 }
 
-/* ---- bad input --------------------------------------------------------------------------------------------------------------------- */
+/* ---- bad input ------------------------------------------------------------------------------- */
 
 #define FAILS(code, ...) \
 	do { \
@@ -266,7 +275,9 @@ static void *read_events(void *arg)
 	return NULL;
 }
 
-/* A thread that waits for events of a channel, or begins to when that is destroyed, waits for ever. */
+/*
+ * A thread that waits for events of a channel, or begins to when that is destroyed, waits for ever.
+ */
 static void a_channel_is_destroyed_under_a_reader(void **state)
 {
 	for (int i = 0; i < 2; i++) {

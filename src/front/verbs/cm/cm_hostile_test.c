@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* rdma_cm and an end that speaks the engine's language, but says what it likes: requests and answers with anything in them. */
+/*
+ * rdma_cm and an end that speaks the engine's language, but says what it likes: requests and
+ * answers with anything in them.
+ */
 #include "front/verbs/cm/cm.h"
 
 #include <setjmp.h>
@@ -18,7 +21,7 @@
 #define CALLS 60 /* one in five that is refused looks elsewhere, and 200 ms later once more */
 #define PATIENCE_MS 20000
 
-/* ---- chance ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- chance ---------------------------------------------------------------------------------- */
 
 static uint64_t state;
 
@@ -28,7 +31,7 @@ static unsigned chance(unsigned below)
 	return (unsigned)(state >> 33) % below;
 }
 
-/* ---- the end that is hostile ------------------------------------------------------------------------------------------------------- */
+/* ---- the end that is hostile ----------------------------------------------------------------- */
 
 struct rig {
 	enum rdma_port_space ps;
@@ -48,7 +51,10 @@ static struct sockaddr_in here(uint16_t port)
 				     .sin_addr.s_addr = htobe32(INADDR_LOOPBACK) };
 }
 
-/* What an honest end would say, and then a few bytes of it changed, and perhaps cut off or a word of its own. */
+/*
+ * What an honest end would say, and then a few bytes of it changed, and perhaps cut
+ * off or a word of its own.
+ */
 static struct hd_cm_data words(const struct rig *r, uint8_t body[HD_CM_DATA])
 {
 	struct hv_head head = { .qp_type = r->ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC,
@@ -125,7 +131,7 @@ static bool event_of(struct rig *r, struct hd_event *e)
 	return rc == 0;
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static void look_at(struct rig *r, const struct rdma_cm_event *e)
 {
@@ -190,7 +196,7 @@ static struct rdma_cm_event *next(struct rig *r, int ms)
 	return e;
 }
 
-/* ---- callers --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- callers --------------------------------------------------------------------------------- */
 
 static void call(struct rig *r, uint16_t port)
 {
@@ -272,7 +278,7 @@ static void callers(enum rdma_port_space ps)
 	assert_int_equal(hd_node_close(r.node), 0);
 }
 
-/* ---- services -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- services -------------------------------------------------------------------------------- */
 
 static void service_open(struct rig *r, uint16_t port)
 {

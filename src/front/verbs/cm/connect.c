@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The calling side and parting: rdma_connect(3), rdma_establish(3), rdma_disconnect(3), rdma_notify(3). */
+/*
+ * The calling side and parting: rdma_connect(3), rdma_establish(3),
+ * rdma_disconnect(3), rdma_notify(3).
+ */
 #include "base/lock.h"
 #include "front/verbs/cm/cm.h"
 
@@ -13,7 +16,7 @@
 #define DATA_CONNECT_UD 180
 #define TIMEWAIT_MS 537 /* twice the packet lifetime of the path, 4.096 us << 16 */
 
-/* ---- what both sides use ---------------------------------------------------------------------------------------------------- */
+/* ---- what both sides use --------------------------------------------------------------------- */
 
 bool hv_cm_data_fits(const struct rdma_conn_param *param, size_t most)
 {
@@ -46,7 +49,7 @@ void hv_cm_ep_close(struct hv_id *id)
 	id->ep = NULL;
 }
 
-/* ---- connecting ---------------------------------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 /* What the request says; -EINVAL: more than the device has. */
 static int connect_prepare(struct hv_id *id, const struct rdma_conn_param *param)
@@ -174,7 +177,7 @@ HV_PUBLIC int rdma_establish(struct rdma_cm_id *pub)
 	return hv_cm_ret(rc);
 }
 
-/* ---- parting ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- parting --------------------------------------------------------------------------------- */
 
 static bool can_part(const struct hv_id *id)
 {
@@ -182,13 +185,19 @@ static bool can_part(const struct hv_id *id)
 			  id->state == HV_ID_ACCEPTED || id->state == HV_ID_DISCONNECTED);
 }
 
-/* Of what is over, however it ended, nothing is left to be done: programs leave again when they read of the end. */
+/*
+ * Of what is over, however it ended, nothing is left to be done: programs leave again
+ * when they read of the end.
+ */
 static bool is_over(const struct hv_id *id)
 {
 	return id->left || (id->state == HV_ID_DISCONNECTED && !id->ep);
 }
 
-/* A connection that is none yet, or a datagram service, which never is one: there is nobody to be told, and only the queue pair is given up. */
+/*
+ * A connection that is none yet, or a datagram service, which never is one: there is nobody to be
+ * told, and only the queue pair is given up.
+ */
 static bool has_begun(const struct hv_id *id)
 {
 	return id->state == HV_ID_CONNECTING || id->state == HV_ID_REQUESTED ||
@@ -196,8 +205,9 @@ static bool has_begun(const struct hv_id *id)
 }
 
 /*
- * The event comes from here, unless the engine has posted one because the other end was first; and before the node lets anything in that
- * the other end does next, as is to call again. RDMA_CM_EVENT_TIMEWAIT_EXIT follows.
+ * The event comes from here, unless the engine has posted one because the other end was first; and
+ * before the node lets anything in that the other end does next, as is to call again.
+ * RDMA_CM_EVENT_TIMEWAIT_EXIT follows.
  */
 static int cm_connect_part(struct hv_id *id)
 {
@@ -260,8 +270,8 @@ HV_PUBLIC int rdma_notify(struct rdma_cm_id *pub, enum ibv_event_type event)
 
 	if (!pub || (event != IBV_EVENT_COMM_EST && event != IBV_EVENT_PATH_MIG))
 		return hv_cm_ret(-EINVAL);
-	if (event ==
-	    IBV_EVENT_PATH_MIG) /* the kernel's CM turns its own paths; ours are the queue pair's, which has */
+	/* the kernel's CM turns its own paths; ours are the queue pair's, which has */
+	if (event == IBV_EVENT_PATH_MIG)
 		return hv_cm_ret(id->state == HV_ID_CONNECTED ? 0 : -EINVAL);
 	if (id->state == HV_ID_CONNECTED)
 		return hv_cm_ret(-EISCONN);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Connections by rdma_cm(7): how they come about, are refused, and end; and services for datagrams. */
+/*
+ * Connections by rdma_cm(7): how they come about, are refused, and end; and services for datagrams.
+ */
 #include "base/lock.h"
 #include "front/verbs/cm/cm.h"
 #include "front/verbs/cm/test_cm.h"
@@ -18,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- coming about ---------------------------------------------------------------------------------------------------------- */
+/* ---- coming about ---------------------------------------------------------------------------- */
 
 static void what_is_said_arrives(void **state)
 {
@@ -159,7 +161,10 @@ static void one_family_only(void **state)
 	cm_close(&r);
 }
 
-/* A port may be listened at for all addresses of each family, as iSER targets do; callers come to the right one. */
+/*
+ * A port may be listened at for all addresses of each family, as iSER targets do;
+ * callers come to the right one.
+ */
 static void a_port_in_each_family(void **state)
 {
 	struct rdma_cm_id *b, *first;
@@ -193,7 +198,7 @@ static void a_port_in_each_family(void **state)
 	cm_close(&r);
 }
 
-/* ---- saying no ---------------------------------------------------------------------------------------------------------------- */
+/* ---- saying no ------------------------------------------------------------------------------- */
 
 static void rejections(void **state)
 {
@@ -236,7 +241,10 @@ static void rejections(void **state)
 	cm_close(&r);
 }
 
-/* What is more than three bits hold is the most of them; who names nothing gets the most of all, and no flow control, as librdmacm has it. */
+/*
+ * What is more than three bits hold is the most of them; who names nothing gets the most of all,
+ * and no flow control, as librdmacm has it.
+ */
 static void tries(void **state)
 {
 	struct rdma_conn_param many = { .retry_count = 9, .rnr_retry_count = 255, .flow_control = 1 };
@@ -268,7 +276,10 @@ static void tries(void **state)
 	cm_close(&r);
 }
 
-/* A caller that goes away before it is answered: accepting says so, once that has come, which is before what the same process says next. */
+/*
+ * A caller that goes away before it is answered: accepting says so, once that has come, which is
+ * before what the same process says next.
+ */
 static void the_caller_has_gone(void **state)
 {
 	struct rdma_cm_id *b, *next;
@@ -313,7 +324,10 @@ static void the_caller_has_gone_unread(void **state)
 	cm_close(&r);
 }
 
-/* The listener goes, and takes with it what nobody has read; what has been read can be answered, and the port be had again. */
+/*
+ * The listener goes, and takes with it what nobody has read; what has been read can be answered,
+ * and the port be had again.
+ */
 static void the_listener_goes(void **state)
 {
 	struct rdma_cm_id *b, *second;
@@ -343,7 +357,7 @@ static void the_listener_goes(void **state)
 	cm_close(&r);
 }
 
-/* ---- datagrams --------------------------------------------------------------------------------------------------------------- */
+/* ---- datagrams ------------------------------------------------------------------------------- */
 
 static void datagram_services(void **state)
 {
@@ -384,7 +398,7 @@ static void datagram_services(void **state)
 	cm_close(&r);
 }
 
-/* ---- synchronous ids ------------------------------------------------------------------------------------------------------------ */
+/* ---- synchronous ids ------------------------------------------------------------------------- */
 
 static void *serve(void *arg)
 {
@@ -437,7 +451,7 @@ static void calls_that_wait(void **state)
 	rdma_freeaddrinfo(res);
 }
 
-/* ---- channels ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- channels -------------------------------------------------------------------------------- */
 
 /* An answer that is refused leaves no figures behind. */
 static void who_was_refused_may_accept_what_was_asked(void **state)

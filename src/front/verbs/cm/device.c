@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The device that ids are bound to: heddle1, whose GIDs are the addresses of this host; by native addresses also heddle0. And a list of both. */
+/*
+ * The device that ids are bound to: heddle1, whose GIDs are the addresses of this host; by native
+ * addresses also heddle0. And a list of both.
+ */
 #include "base/lock.h"
 #include "front/verbs/cm/cm.h"
 
@@ -14,7 +17,9 @@
 static struct hv_context *contexts[HV_DEVICES]; /* the two are under hv_cm_lock */
 static struct ibv_pd *domains[HV_DEVICES];
 
-/* The context, if there is one that lives: in a forked child the parent's is dead. With the lock. */
+/*
+ * The context, if there is one that lives: in a forked child the parent's is dead. With the lock.
+ */
 static struct hv_context *living(enum hv_device_index index)
 {
 	struct hv_context *ctx = contexts[index];
@@ -22,7 +27,10 @@ static struct hv_context *living(enum hv_device_index index)
 	return ctx && !hd_node_dead(ctx->node) ? ctx : NULL;
 }
 
-/* Opened without the lock, for a fork takes the list of all locks, which this one joins, before it takes ours. */
+/*
+ * Opened without the lock, for a fork takes the list of all locks, which this one
+ * joins, before it takes ours.
+ */
 struct hv_context *hv_cm_context_of(enum hv_device_index index)
 {
 	struct ibv_context *opened;
@@ -162,7 +170,8 @@ int hv_cm_path_make(struct hv_id *id)
 	path->hop_limit = HOP_LIMIT;
 	path->reversible = 1;
 	path->numb_path = 1;
-	path->mtu_selector = path->rate_selector = path->packet_life_time_selector = 2; /* exactly */
+	/* exactly */
+	path->mtu_selector = path->rate_selector = path->packet_life_time_selector = 2;
 	path->mtu = (uint8_t)port.active_mtu;
 	path->rate = IBV_RATE_100_GBPS;
 	path->packet_life_time = PACKET_LIFETIME;
@@ -173,11 +182,12 @@ int hv_cm_path_make(struct hv_id *id)
 	return 0;
 }
 
-/* ---- rdma_get_devices(3) -------------------------------------------------------------------------------------------------- */
+/* ---- rdma_get_devices(3) --------------------------------------------------------------------- */
 
 /*
- * rdma_get_devices: all that ibv_get_device_list(3) has of ours, since callers go by that one's count (Ceph's messenger does). heddle1
- * is first: who takes the first one has that of his ids. One that cannot be opened is left out, as librdmacm has it.
+ * rdma_get_devices: all that ibv_get_device_list(3) has of ours, since callers go by that one's
+ * count (Ceph's messenger does). heddle1 is first: who takes the first one has that of his ids. One
+ * that cannot be opened is left out, as librdmacm has it.
  */
 HV_PUBLIC struct ibv_context **rdma_get_devices(int *num_devices)
 {

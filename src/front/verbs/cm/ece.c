@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Enhanced connection establishment: rdma_set_local_ece(3), rdma_get_remote_ece(3). What the ends say to each other travels in the word of
- * requests and answers, untouched: our devices have no such options, and the queue pairs are the program's.
+ * Enhanced connection establishment: rdma_set_local_ece(3), rdma_get_remote_ece(3). What the ends
+ * say to each other travels in the word of requests and answers, untouched: our devices have no
+ * such options, and the queue pairs are the program's.
  */
 #include "front/verbs/cm/cm.h"
 

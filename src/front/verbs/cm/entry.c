@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What the linker finds of librdmacm: functions that go to ours, or, in a drop-in that defers to a preload, to the preload's. */
+/*
+ * What the linker finds of librdmacm: functions that go to ours, or, in a drop-in that defers to a
+ * preload, to the preload's.
+ */
 #include "front/verbs/jump.h"
 #include "front/verbs/real.h"
 

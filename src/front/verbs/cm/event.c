@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What the engine's events mean to programs of rdma_cm, rdma_get_cm_event(3). Queue pairs of ids are moved here. */
+/*
+ * What the engine's events mean to programs of rdma_cm, rdma_get_cm_event(3). Queue
+ * pairs of ids are moved here.
+ */
 #include "base/lock.h"
 #include "front/verbs/cm/cm.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* What programs see as the length of private data: what an InfiniBand message has room for, however much was sent. */
+/*
+ * What programs see as the length of private data: what an InfiniBand message has room
+ * for, however much was sent.
+ */
 #define SHOWN_REQUEST 56
 #define SHOWN_REQUEST_NATIVE 92
 #define SHOWN_REQUEST_UD 180
@@ -33,7 +39,7 @@ static void event_say(struct hv_cm_event *ev, struct hv_id *id, enum rdma_cm_eve
 	ev->pub.status = status;
 }
 
-/* ---- details of events ---------------------------------------------------------------------------------------------------- */
+/* ---- details of events ----------------------------------------------------------------------- */
 
 static void conn_details(struct hv_cm_event *ev, const struct hv_head *head, uint8_t shown)
 {
@@ -70,9 +76,12 @@ static void event_enter(struct hv_id *id, enum hv_id_state state)
 	hd_lock_give(&hv_cm_lock);
 }
 
-/* ---- the calling side -------------------------------------------------------------------------------------------------------- */
+/* ---- the calling side ------------------------------------------------------------------------ */
 
-/* Another thread may be destroying the id, and wait only for this event: then there is nothing to be done any more. */
+/*
+ * Another thread may be destroying the id, and wait only for this event: then there is
+ * nothing to be done any more.
+ */
 static int with_ep(struct hv_id *id, int (*act)(struct hd_ep *ep))
 {
 	int rc = -ENOTCONN;
@@ -137,7 +146,10 @@ static bool event_found(struct hv_cm_event *ev, struct hv_id *id)
 	return true;
 }
 
-/* Of a rejection: the program's, the engine's because the backlog is full or the listener goes, or there is no listener. */
+/*
+ * Of a rejection: the program's, the engine's because the backlog is full or the listener goes,
+ * or there is no listener.
+ */
 static int event_reason(const struct hv_cm_event *ev, const struct hv_id *id)
 {
 	bool datagram = hv_id_is_datagram(id);
@@ -179,7 +191,7 @@ static bool failed(struct hv_cm_event *ev, struct hv_id *id)
 	return true;
 }
 
-/* ---- the called side ------------------------------------------------------------------------------------------------------------ */
+/* ---- the called side ------------------------------------------------------------------------- */
 
 static bool requested(struct hv_cm_event *ev, struct hv_id *listener)
 {
@@ -220,7 +232,7 @@ static bool event_joined(struct hv_cm_event *ev, struct hv_id *id)
 	return true;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------------------------ */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static bool of_the_front(struct hv_cm_event *ev, struct hv_id *id)
 {

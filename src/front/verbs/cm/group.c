@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The multicast groups that ids have joined: attached when the program reads of the join, and left. */
+/*
+ * The multicast groups that ids have joined: attached when the program reads of the join, and left.
+ */
 #include "base/lock.h"
 #include "front/verbs/cm/cm.h"
 #include "front/verbs/qp.h"
@@ -59,7 +61,7 @@ bool hv_group_joined(struct hv_cm_event *ev)
 	return true;
 }
 
-/* ---- leaving ---------------------------------------------------------------------------------------------------------------- */
+/* ---- leaving --------------------------------------------------------------------------------- */
 
 /* Take it out of the list. With the lock; the id's queue pair may be gone already. */
 static struct hv_group *group_take_out(struct hv_id *id, const union ibv_gid *gid)
@@ -85,7 +87,8 @@ bool hv_group_leave(struct hv_id *id, const union ibv_gid *gid)
 		hv_ibv_detach_mcast(id->pub.qp, &g->gid, 0);
 	hd_lock_give(&hv_cm_lock);
 	if (g)
-		hd_evq_forget_ctx(id->channel->evq, g); /* that it was joined, if nobody has read of it */
+		/* that it was joined, if nobody has read of it */
+		hd_evq_forget_ctx(id->channel->evq, g);
 	free(g);
 	return g != NULL;
 }

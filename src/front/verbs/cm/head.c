@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What the ends of a connection tell each other in front of the private data. Integers in network byte order:
+ * What the ends of a connection tell each other in front of the private data.
+ * Integers in network byte order:
  *
- *	0  "hv", version 1, qp_type, responder_resources, initiator_depth, retry_count, rnr_retry_count
- *	8  qp_num   12  psn   16  qkey   20  src_port   22  flow_control   23  srq   24  native   25  zero   28  src   44  dst
+ *	0   "hv", version 1, qp_type, responder_resources, initiator_depth, retry_count,
+ *	    rnr_retry_count
+ *	8   qp_num   12  psn   16  qkey   20  src_port   22  flow_control   23  srq
+ *	24  native   25  zero   28  src   44  dst
  */
 #include "front/verbs/cm/cm.h"
 

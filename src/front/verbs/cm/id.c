@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- life ---------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* One user more of the channel, or a channel of the id's own. NULL with errno. */
 static struct hv_cm_channel *channel_use(struct hv_cm_channel *channel)
@@ -78,8 +78,9 @@ void hv_listener_put(struct hv_listener *l)
 }
 
 /*
- * Nobody is taken in any more. Requests that have been read stay, and the service with them, for another thread may be about to make ids of
- * them: it is given back when no event of the listener is left. With the lock.
+ * Nobody is taken in any more. Requests that have been read stay, and the service with them, for
+ * another thread may be about to make ids of them: it is given back when no event of the
+ * listener is left. With the lock.
  */
 static void listener_leave(struct hv_id *id)
 {
@@ -160,7 +161,7 @@ HV_PUBLIC int rdma_destroy_id(struct rdma_cm_id *pub)
 	return 0;
 }
 
-/* ---- other channels ------------------------------------------------------------------------------------------------------------ */
+/* ---- other channels -------------------------------------------------------------------------- */
 
 /* With the lock: what the engine will say goes to the other queue, and what nobody has read. */
 static int engine_move(struct hv_id *id, struct hd_evq *to)
@@ -205,7 +206,7 @@ HV_PUBLIC int rdma_migrate_id(struct rdma_cm_id *pub, struct rdma_event_channel 
 	return hv_cm_ret(rc);
 }
 
-/* ---- ports ----------------------------------------------------------------------------------------------------------- */
+/* ---- ports ----------------------------------------------------------------------------------- */
 
 static __be16 id_port_of(const struct sockaddr *addr)
 {

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Queue pair type and port space agree, and follow from each other. 0, or a code of getaddrinfo's. */
+/*
+ * Queue pair type and port space agree, and follow from each other. 0, or a code of getaddrinfo's.
+ */
 static int info_kind_of(const struct rdma_addrinfo *hints, struct rdma_addrinfo *out)
 {
 	int type = hints ? hints->ai_qp_type : 0, space = hints ? hints->ai_port_space : 0;
@@ -49,7 +51,10 @@ static int name_copy(const char *from, char **to)
 	return *to ? 0 : EAI_MEMORY;
 }
 
-/* What getaddrinfo says becomes the address that is listened at or called; of GIDs, which look like IPv6 addresses, native ones. */
+/*
+ * What getaddrinfo says becomes the address that is listened at or called; of GIDs, which look like
+ * IPv6 addresses, native ones.
+ */
 static int info_take(const struct addrinfo *found, int family, struct rdma_addrinfo *out)
 {
 	bool passive = out->ai_flags & RAI_PASSIVE;
@@ -86,7 +91,10 @@ static int look_up(const char *node, const char *service, const struct rdma_addr
 		want.ai_flags |= AI_PASSIVE;
 	if (out->ai_flags & RAI_NUMERICHOST)
 		want.ai_flags |= AI_NUMERICHOST;
-	/* the library has always taken a family of IP addresses as a hint; only that nodes are GIDs has to be said */
+	/*
+	 * the library has always taken a family of IP addresses as a hint; only that
+	 * nodes are GIDs has to be said
+	 */
 	if (hints && hints->ai_family && (out->ai_flags & RAI_FAMILY || !node || hints->ai_family != AF_IB))
 		family = hints->ai_family;
 	want.ai_family = family == AF_IB ? AF_INET6 : family;
@@ -146,7 +154,8 @@ HV_PUBLIC int rdma_getaddrinfo(const char *node, const char *service, const stru
 
 	if (!res || (!node && !service && !hints))
 		return hv_cm_ret(-EINVAL);
-	if (hints && hints->ai_flags & HV_RAI_SA) /* there is no subnet administration to be asked */
+	/* there is no subnet administration to be asked */
+	if (hints && hints->ai_flags & HV_RAI_SA)
 		return hv_cm_ret(-EOPNOTSUPP);
 	out = calloc(1, sizeof(*out));
 	if (!out)

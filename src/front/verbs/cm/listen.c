@@ -13,7 +13,7 @@
 #define DATA_REJECT 148
 #define DATA_REJECT_UD 136
 
-/* ---- who is let in -------------------------------------------------------------------------------------------------------- */
+/* ---- who is let in --------------------------------------------------------------------------- */
 
 static bool listen_has_gid(const struct hv_port *port, const uint8_t gid[16])
 {
@@ -36,7 +36,10 @@ static bool is_here(const struct hv_id *listener, const struct hv_head *head)
 	return false;
 }
 
-/* Before it becomes an event: one that the program is not to be told of must not make its channel readable. */
+/*
+ * Before it becomes an event: one that the program is not to be told of must not
+ * make its channel readable.
+ */
 static uint64_t screen(void *owner, const struct hd_cm_data *data)
 {
 	const struct hv_id *listener = owner;
@@ -48,9 +51,12 @@ static uint64_t screen(void *owner, const struct hd_cm_data *data)
 	return HV_WORD | (hv_id_is_datagram(listener) ? HV_SIDR_UNSUPPORTED : HV_REJ_NOBODY);
 }
 
-/* ---- listening ------------------------------------------------------------------------------------------------------------- */
+/* ---- listening ------------------------------------------------------------------------------- */
 
-/* Is it called by an address of the family that the listener is for? Another one may have the same port. */
+/*
+ * Is it called by an address of the family that the listener is for? Another
+ * one may have the same port.
+ */
 static bool is_called_by(const void *owner, const void *data, size_t len)
 {
 	int family = hv_id_only_family(owner);
@@ -64,8 +70,9 @@ static bool is_called_by(const void *owner, const void *data, size_t len)
 }
 
 /*
- * The backlog turns nobody away: with a card, callers for whom there is no room ask again, for a minute or more, until there is. Here they wait.
- * What the channel has been readable for stays to be read: a program that polls it first must not wait in rdma_get_cm_event.
+ * The backlog turns nobody away: with a card, callers for whom there is no room ask again, for a
+ * minute or more, until there is. Here they wait. What the channel has been readable for stays to
+ * be read: a program that polls it first must not wait in rdma_get_cm_event.
  */
 static int cm_listen_locked(struct hv_id *id)
 {
@@ -105,7 +112,7 @@ HV_PUBLIC int rdma_listen(struct rdma_cm_id *pub, int backlog)
 	return hv_cm_ret(rc);
 }
 
-/* ---- synchronous listeners ------------------------------------------------------------------------------------------------------ */
+/* ---- synchronous listeners ------------------------------------------------------------------- */
 
 /* What rdma_create_ep has said of the queue pairs of this listener's connections. */
 static int listen_equip(struct hv_id *listener, struct hv_id *id)
@@ -147,7 +154,7 @@ HV_PUBLIC int rdma_get_request(struct rdma_cm_id *pub, struct rdma_cm_id **out)
 	return 0;
 }
 
-/* ---- answering ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- answering ------------------------------------------------------------------------------- */
 
 /* The request is void. With the lock. */
 static void request_done(struct hv_id *id)

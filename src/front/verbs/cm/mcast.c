@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Multicast: rdma_join_multicast_ex(3), rdma_leave_multicast(3). The id's queue pair is attached when its program reads of the join; what
- * is sent to a group needs no membership.
+ * Multicast: rdma_join_multicast_ex(3), rdma_leave_multicast(3). The id's queue pair is attached
+ * when its program reads of the join; what is sent to a group needs no membership.
  */
 #include "base/lock.h"
 #include "front/verbs/addr.h"
@@ -25,7 +25,7 @@ static bool gid_of(const struct sockaddr *addr, union ibv_gid *out)
 	return hv_gid_is_multicast(out);
 }
 
-/* ---- joining -------------------------------------------------------------------------------------------------------------- */
+/* ---- joining --------------------------------------------------------------------------------- */
 
 static int cm_mcast_join(struct hv_id *id, const union ibv_gid *gid, bool sends_only, void *context)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Socket addresses of ids: AF_INET, AF_INET6, and native ones (AF_IB), which name a port of a device by a GID. What a native one calls a
- * service id is port space << 16 | port, as rdma_cm numbers those of IP addresses too.
+ * Socket addresses of ids: AF_INET, AF_INET6, and native ones (AF_IB), which name a port of a
+ * device by a GID. What a native one calls a service id is port space << 16 | port, as rdma_cm
+ * numbers those of IP addresses too.
  */
 #include "front/verbs/addr.h"
 #include "front/verbs/cm/cm.h"
@@ -93,7 +94,7 @@ void hv_sockaddr_unmap(const uint8_t addr[16], uint16_t port, struct sockaddr *o
 	hv_sockaddr_set_port(out, port);
 }
 
-/* ---- native addresses ---------------------------------------------------------------------------------------------------- */
+/* ---- native addresses ------------------------------------------------------------------------ */
 
 void hv_sockaddr_native(const uint8_t gid[16], enum rdma_port_space ps, uint16_t port, struct sockaddr *out)
 {
@@ -157,7 +158,7 @@ int hv_sockaddr_ip(const struct sockaddr *addr, struct sockaddr_storage *out)
 	return 0;
 }
 
-/* ---- what rdma_getaddrinfo(3) hands out ------------------------------------------------------------------------------------------- */
+/* ---- what rdma_getaddrinfo(3) hands out ------------------------------------------------------ */
 
 HV_PUBLIC void rdma_freeaddrinfo(struct rdma_addrinfo *res)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The functions of librdmacm are written under their own names and compiled as hv_<name>, because what programs call by these names
- * jumps to ours or to another copy's: cm/entry.c.
+ * The functions of librdmacm are written under their own names and compiled as hv_<name>, because
+ * what programs call by these names jumps to ours or to another copy's: cm/entry.c.
  */
 #ifndef HEDDLE_FRONT_VERBS_CM_NAMES_H
 #define HEDDLE_FRONT_VERBS_CM_NAMES_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * What librdmacm got after release 44, whose header may be what this front is built with: rdma_resolve_addrinfo(3), rdma_query_addrinfo(3),
- * rdma_write_cm_event(3). A header that declares them does so under other names than these here (cm/names.h), so it does not matter.
+ * What librdmacm got after release 44, whose header may be what this front is built with:
+ * rdma_resolve_addrinfo(3), rdma_query_addrinfo(3), rdma_write_cm_event(3). A header that declares
+ * them does so under other names than these here (cm/names.h), so it does not matter.
  */
 #include "base/lock.h"
 #include "front/verbs/cm/cm.h"
@@ -16,7 +17,7 @@ HV_PUBLIC int hv_rdma_query_addrinfo(struct rdma_cm_id *pub, struct rdma_addrinf
 HV_PUBLIC int hv_rdma_write_cm_event(struct rdma_cm_id *pub, enum rdma_cm_event_type event, int status,
 				     uint64_t arg);
 
-/* ---- names, told by an event ------------------------------------------------------------------------------------------------------- */
+/* ---- names, told by an event ----------------------------------------------------------------- */
 
 /* One at a time for each id, until what has been found is fetched. */
 static bool info_begin(struct hv_id *id)
@@ -38,7 +39,10 @@ static void info_end(struct hv_id *id, struct rdma_addrinfo *found)
 	hd_lock_give(&hv_cm_lock);
 }
 
-/* What getaddrinfo says that is about the name, and so the answer to a question that could be asked: a negative errno, else 0. */
+/*
+ * What getaddrinfo says that is about the name, and so the answer to a question that could be
+ * asked: a negative errno, else 0.
+ */
 static int info_status(int code)
 {
 	switch (code) {
@@ -56,7 +60,10 @@ static int info_status(int code)
 	}
 }
 
-/* It is looked up in the call, which waits for a server of names where it has to: so does the library that everybody has. */
+/*
+ * It is looked up in the call, which waits for a server of names where it has to: so does the
+ * library that everybody has.
+ */
 static int info_resolve(struct hv_id *id, const char *node, const char *service,
 			const struct rdma_addrinfo *hints)
 {
@@ -83,7 +90,8 @@ int hv_rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node, const cha
 
 	if (!pub)
 		return hv_cm_ret(-EINVAL);
-	if (hints && hints->ai_flags & HV_RAI_SA) /* there is no subnet administration to be asked */
+	/* there is no subnet administration to be asked */
+	if (hints && hints->ai_flags & HV_RAI_SA)
 		return hv_cm_ret(-ENOTSUP);
 	if (!info_begin(id))
 		return hv_cm_ret(-EBUSY);
@@ -114,7 +122,7 @@ int hv_rdma_query_addrinfo(struct rdma_cm_id *pub, struct rdma_addrinfo **info)
 	return 0;
 }
 
-/* ---- events of the program's own ---------------------------------------------------------------------------------------------------- */
+/* ---- events of the program's own ------------------------------------------------------------- */
 
 int hv_rdma_write_cm_event(struct rdma_cm_id *pub, enum rdma_cm_event_type event, int status, uint64_t arg)
 {

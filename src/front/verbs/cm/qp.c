@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Queue pairs, shared receive queues and completion queues of ids: rdma_create_qp(3), rdma_create_srq(3), rdma_init_qp_attr(3). */
+/*
+ * Queue pairs, shared receive queues and completion queues of ids: rdma_create_qp(3),
+ * rdma_create_srq(3), rdma_init_qp_attr(3).
+ */
 #include "front/verbs/qp.h"
 #include "base/lock.h"
 #include "base/random.h"
@@ -10,9 +13,10 @@
 #include <fcntl.h>
 #include <string.h>
 
-#define ACK_TIMEOUT 17 /* 4.096 us << 17, half a second: one more than the packet lifetime of the path */
+/* 4.096 us << 17, half a second: one more than the packet lifetime of the path */
+#define ACK_TIMEOUT 17
 
-/* ---- attributes, rdma_init_qp_attr(3) -------------------------------------------------------------------------------------- */
+/* ---- attributes, rdma_init_qp_attr(3) -------------------------------------------------------- */
 
 uint32_t hv_cm_psn(void)
 {
@@ -44,7 +48,10 @@ static const struct sockaddr *other_end(const struct hv_id *id)
 	return id->from.ss_family ? (const struct sockaddr *)&id->from : &id->pub.route.addr.dst_addr;
 }
 
-/* Who only sends says nothing of what it does for others, who only receives nothing of tries, and UC neither: as with the kernel's CM. */
+/*
+ * Who only sends says nothing of what it does for others, who only receives nothing of tries, and
+ * UC neither: as with the kernel's CM.
+ */
 static bool responds(enum ibv_qp_type type)
 {
 	return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
@@ -124,7 +131,7 @@ HV_PUBLIC int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *qp_a
 	return 0;
 }
 
-/* ---- moving the id's queue pair ------------------------------------------------------------------------------------------------ */
+/* ---- moving the id's queue pair -------------------------------------------------------------- */
 
 static int qp_move(struct hv_id *id, enum ibv_qp_state state)
 {
@@ -164,7 +171,7 @@ static int make_ready(struct hv_id *id)
 	return hv_cm_qp_connect(id);
 }
 
-/* ---- depths ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- depths ---------------------------------------------------------------------------------- */
 
 uint8_t hv_cm_depth(const struct hv_id *id)
 {
@@ -186,7 +193,7 @@ bool hv_cm_depths(const struct hv_id *id, uint8_t *responder, uint8_t *initiator
 	return hv_id_is_datagram(id) || (*responder <= most && *initiator <= most);
 }
 
-/* ---- completion queues ---------------------------------------------------------------------------------------------------------------- */
+/* ---- completion queues ----------------------------------------------------------------------- */
 
 static int qp_cq_make(struct hv_id *id, uint32_t entries, struct ibv_comp_channel **channel,
 		      struct ibv_cq **cq)
@@ -226,7 +233,10 @@ static void recv_cq_drop(struct hv_id *id)
 	id->pub.recv_cq_channel = NULL;
 }
 
-/* The domain of ids that name none: one for all of them. NULL with errno. With hv_cm_lock taken in here. */
+/*
+ * The domain of ids that name none: one for all of them. NULL with errno. With
+ * hv_cm_lock taken in here.
+ */
 static struct ibv_xrcd *xrcd_of(const struct hv_id *id)
 {
 	static struct ibv_xrcd *all;
@@ -243,7 +253,10 @@ static struct ibv_xrcd *xrcd_of(const struct hv_id *id)
 	return xrcd;
 }
 
-/* The queues of *attr, or queues of the id's own where it names none. XRC receives from queues of shared receive queues. */
+/*
+ * The queues of *attr, or queues of the id's own where it names none. XRC receives from queues
+ * of shared receive queues.
+ */
 static int cqs_fill(struct hv_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	int rc = 0;
@@ -271,7 +284,7 @@ static int cqs_fill(struct hv_id *id, struct ibv_qp_init_attr_ex *attr)
 	return rc;
 }
 
-/* ---- queue pairs ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- queue pairs ----------------------------------------------------------------------------- */
 
 static int qp_make(struct hv_id *id, struct ibv_qp_init_attr_ex *attr)
 {
@@ -327,8 +340,8 @@ HV_PUBLIC int rdma_create_qp(struct rdma_cm_id *pub, struct ibv_pd *pd, struct i
 
 	if (!attr)
 		return hv_cm_ret(-EINVAL);
-	memcpy(&ex, attr,
-	       offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* it begins like the shorter one */
+	/* it begins like the shorter one */
+	memcpy(&ex, attr, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
 	ex.comp_mask = IBV_QP_INIT_ATTR_PD;
 	ex.pd = pd;
 	if (rdma_create_qp_ex(pub, &ex))
@@ -355,7 +368,7 @@ HV_PUBLIC void rdma_destroy_qp(struct rdma_cm_id *pub)
 		recv_cq_drop(id);
 }
 
-/* ---- shared receive queues, rdma_create_srq(3) ---------------------------------------------------------------------------------------------- */
+/* ---- shared receive queues, rdma_create_srq(3) ----------------------------------------------- */
 
 /* What an XRC queue needs, of the id's own where *attr names none. 0, or -1 with errno. */
 static int xrc_fill(struct hv_id *id, struct ibv_srq_init_attr_ex *attr)

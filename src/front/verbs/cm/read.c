@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Under the queue's lock, so that an id whose events have been forgotten is in no event that is being read. */
+/*
+ * Under the queue's lock, so that an id whose events have been forgotten is in no
+ * event that is being read.
+ */
 static ssize_t channel_take(const struct hd_event *e, void *arg)
 {
 	struct hv_cm_event *ev = arg;
@@ -119,7 +122,7 @@ HV_PUBLIC int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_
 	return 0;
 }
 
-/* ---- synchronous ids ---------------------------------------------------------------------------------------------------------- */
+/* ---- synchronous ids ------------------------------------------------------------------------- */
 
 int hv_id_wait(struct hv_id *id, bool sync)
 {

@@ -28,7 +28,10 @@ static void request_reject(struct hv_listener *l, struct hd_request *request, ui
 	hv_leave(l->ctx);
 }
 
-/* The service, which stays with its requests until it is given back. The listener has it for as long as there is an event of it. */
+/*
+ * The service, which stays with its requests until it is given back. The listener has it for as
+ * long as there is an event of it.
+ */
 static struct hv_listener *request_listener_of(struct hv_id *listener)
 {
 	struct hv_listener *l;
@@ -48,8 +51,8 @@ static void listener_give(struct hv_listener *l)
 }
 
 /*
- * By which interface was this address of a link called? By the one that is listened at, or else that has it; where several do, that of the caller's
- * link, unless he has come by another address.
+ * By which interface was this address of a link called? By the one that is listened at, or else
+ * that has it; where several do, that of the caller's link, unless he has come by another address.
  */
 static uint32_t request_link_of(const struct hv_id *id, const struct hv_id *listener, const uint8_t gid[16])
 {
@@ -68,7 +71,10 @@ static uint32_t request_link_of(const struct hv_id *id, const struct hv_id *list
 	return found ? found : scope; /* an address that is new */
 }
 
-/* Who asks, and whom he has called; and the path between the two, which datagram services are not told of. */
+/*
+ * Who asks, and whom he has called; and the path between the two, which datagram
+ * services are not told of.
+ */
 static int take_addresses(struct hv_id *id, const struct hv_id *listener, const struct hv_head *head)
 {
 	struct rdma_addr *addr = &id->pub.route.addr;
@@ -89,8 +95,8 @@ static int take_addresses(struct hv_id *id, const struct hv_id *listener, const 
 }
 
 /*
- * What the answer will say unless it is told otherwise: what was asked for, as far as it goes. Programs move a queue pair of their own to
- * RTS by it before they accept.
+ * What the answer will say unless it is told otherwise: what was asked for, as far as it goes.
+ * Programs move a queue pair of their own to RTS by it before they accept.
  */
 void hv_request_foresee(struct hv_id *id)
 {

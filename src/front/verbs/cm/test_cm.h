@@ -22,13 +22,17 @@ struct rig {
 };
 
 /*
- * cm_open: r->listener listens on a port of this space. cm_listen_here: at the address that r->at says; cm_listen_at: at this one. cm_name:
- * r->at, where the listener is; cm_address: it is this one, with that port.
+ * cm_open: r->listener listens on a port of this space. cm_listen_here: at the address that
+ * r->at says; cm_listen_at: at this one. cm_name: r->at, where the listener is; cm_address: it
+ * is this one, with that port.
  *
- * cm_caller: an id that has resolved its address and route. cm_call: r->a calls with this private data. cm_asked: the called end's id;
- * cm_asked_anew: somebody calls first. cm_answer: it accepts. cm_join: a connection, all of that; the called end.
+ * cm_caller: an id that has resolved its address and route. cm_call: r->a calls with this private
+ * data. cm_asked: the called end's id;
+ * cm_asked_anew: somebody calls first. cm_answer: it accepts. cm_join: a connection, all
+ * of that; the called end.
  *
- * cm_next: the next event of a channel, which has this type, and the descriptor tells of it. cm_expect: it is of this id, and acknowledged.
+ * cm_next: the next event of a channel, which has this type, and the descriptor tells of it.
+ * cm_expect: it is of this id, and acknowledged.
  * cm_quiet: none comes.
  */
 struct rdma_cm_event *cm_next(struct rdma_event_channel *ch, enum rdma_cm_event_type type);

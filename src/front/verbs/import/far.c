@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The side of a process that imports from another one. Its context is one of its own, in which stand for the other's objects: a domain of its
- * own, and regions with the other's keys over a mapping of the same memory. So they live on when the other process has died, as on hardware.
+ * The side of a process that imports from another one. Its context is one of its own, in which
+ * stand for the other's objects: a domain of its own, and regions with the other's keys over a
+ * mapping of the same memory. So they live on when the other process has died, as on hardware.
  */
 #include "base/proc.h"
 #include "front/verbs/call.h"
@@ -27,7 +28,7 @@ struct hv_origin {
 	LIST_HEAD(, hv_mr_far) arrivals; /* regions that are being imported */
 };
 
-/* ---- contexts -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 struct ibv_context *hv_import_far_device(int fd, const struct hv_card *card)
 {
@@ -103,7 +104,7 @@ static int far_ask(struct hv_context *ctx, enum hv_word_kind what, uint32_t hand
 	return rc ? rc : a->err;
 }
 
-/* ---- objects ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 struct ibv_pd *hv_import_far_pd(struct hv_context *ctx, uint32_t handle)
 {

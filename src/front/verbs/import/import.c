@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3). The cmd_fd of a context is a memfd: whatever descriptor leads to the
- * same one is that context's. It holds where the context is to be asked, and its device memory, for other processes.
+ * ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3). The cmd_fd of a
+ * context is a memfd: whatever descriptor leads to the same one is that context's. It holds where
+ * the context is to be asked, and its device memory, for other processes.
  */
 #include "base/lock.h"
 #include "base/memfd.h"
@@ -27,7 +28,7 @@
 static LIST_HEAD(, hv_context) contexts = LIST_HEAD_INITIALIZER(contexts);
 HD_LOCK_DEFINE(imports_lock);
 
-/* ---- devices ------------------------------------------------------------------------------------------------------------------ */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static int card_write(const struct hv_context *ctx, int fd)
 {
@@ -39,7 +40,10 @@ static int card_write(const struct hv_context *ctx, int fd)
 	return !ctx->dm_end || pwrite(fd, &card, sizeof(card), 0) == sizeof(card) ? 0 : -EIO;
 }
 
-/* Where the kernel gives no file in memory: something with an inode of its own, which only this process can import. */
+/*
+ * Where the kernel gives no file in memory: something with an inode of its own, which only
+ * this process can import.
+ */
 static int card_stand_in(void)
 {
 	int fd = hd_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -157,7 +161,7 @@ HV_PUBLIC struct ibv_context *ibv_import_device(int cmd_fd)
 	return &ctx->pub.context;
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------------------ */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 void hv_import_add(struct hv_context *ctx, struct hv_import *i, enum hv_import_kind kind, uint32_t handle)
 {
@@ -179,7 +183,10 @@ struct hv_import *hv_import_seek(struct hv_context *ctx, enum hv_import_kind kin
 	return NULL;
 }
 
-/* Nothing can be imported any more, and nobody who lives has asked: the voice has a TCP port, which others may need. */
+/*
+ * Nothing can be imported any more, and nobody who lives has asked: the voice has a TCP
+ * port, which others may need.
+ */
 static void fall_silent(struct hv_context *ctx)
 {
 	const struct hv_import *i;
@@ -217,7 +224,10 @@ static struct hv_import *import_find(struct ibv_context *context, enum hv_import
 	return i ? i : hv_fail(ENOENT);
 }
 
-/* Take an import back. False: it is the last of what stands for another process's object, which is to be destroyed. */
+/*
+ * Take an import back. False: it is the last of what stands for another process's object,
+ * which is to be destroyed.
+ */
 static bool import_give_back(struct ibv_context *context, struct hv_import *i, void *object)
 {
 	struct hv_context *ctx = hv_context_of(context);

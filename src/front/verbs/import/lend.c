@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * The side of the process whose objects others import. It answers what they ask, and tells those who have asked for a region when one goes.
- * Who knows the secret has got the context's cmd_fd from us.
+ * The side of the process whose objects others import. It answers what they ask, and tells
+ * those who have asked for a region when one goes. Who knows the secret has got the
+ * context's cmd_fd from us.
  */
 #include "front/verbs/call.h"
 #include "front/verbs/dm.h"
@@ -20,7 +21,7 @@ struct hv_borrower {
 	struct hd_follow follow;
 };
 
-/* ---- who has asked -------------------------------------------------------------------------------------------------------------------- */
+/* ---- who has asked --------------------------------------------------------------------------- */
 
 static void borrower_free(struct hv_borrower *b)
 {
@@ -63,7 +64,7 @@ void hv_import_shut(struct hv_context *ctx)
 	ctx->voice = NULL;
 }
 
-/* ---- answering -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- answering ------------------------------------------------------------------------------- */
 
 static int tell_mr(struct hv_import *i, struct hv_import_answer *a)
 {
@@ -131,7 +132,7 @@ int hv_import_asked(void *owner, const struct hd_question *question)
 	return sizeof(a);
 }
 
-/* ---- taking back -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- taking back ----------------------------------------------------------------------------- */
 
 /* Tell all of them that it goes: *count calls. 0 or a positive errno. With the lock. */
 static int revoke_begin(struct hv_context *ctx, uint32_t handle, struct hv_call ***calls, size_t *count)

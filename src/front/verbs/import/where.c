@@ -20,7 +20,8 @@
 
 /* What is mapped at an address. */
 struct where {
-	uint32_t major, minor; /* of the file, or of what the kernel has for shared memory without one */
+	/* of the file, or of what the kernel has for shared memory without one */
+	uint32_t major, minor;
 	uint64_t inode;
 	uint64_t offset; /* of the first byte */
 };
@@ -52,7 +53,7 @@ static bool is_same(const struct line *l, const struct where *w)
 	       l->minor == w->minor;
 }
 
-/* ---- whoever has the memory ------------------------------------------------------------------------------------------------------------ */
+/* ---- whoever has the memory ------------------------------------------------------------------ */
 
 static int where_look(FILE *maps, uint64_t from, uint64_t end, struct where *w)
 {
@@ -103,7 +104,7 @@ int hv_where(const void *addr, size_t len)
 	return rc;
 }
 
-/* ---- who is to have it, too -------------------------------------------------------------------------------------------------------------- */
+/* ---- who is to have it, too ------------------------------------------------------------------ */
 
 /* What of the file is mapped: whole pages. */
 struct range {
@@ -141,7 +142,10 @@ static bool is_file(const struct where *w, const struct stat *st)
 	       major(st->st_dev) == w->major && minor(st->st_dev) == w->minor;
 }
 
-/* And it is long enough, and may be written to; one that has no seals may be made shorter afterwards, which is as with memory of our own. */
+/*
+ * And it is long enough, and may be written to; one that has no seals may be made shorter
+ * afterwards, which is as with memory of our own.
+ */
 static bool will_do(int fd, const struct stat *st, const struct range *r, size_t len, uint64_t offset,
 		    bool writable)
 {

@@ -178,7 +178,8 @@ static void what_another_process_has(void **state)
 	munmap(base, size);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_null(hv_where_map(dir, (uintptr_t)at, LEN, true, &base, &size)); /* whoever gets its number */
+	/* whoever gets its number */
+	assert_null(hv_where_map(dir, (uintptr_t)at, LEN, true, &base, &size));
 	close(dir);
 	munmap(at, LEN);
 	close(own);

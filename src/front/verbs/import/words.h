@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What the contexts of two processes say to each other about what one has imported from the other. */
+/*
+ * What the contexts of two processes say to each other about what one has imported from the other.
+ */
 #ifndef HEDDLE_FRONT_VERBS_IMPORT_WORDS_H
 #define HEDDLE_FRONT_VERBS_IMPORT_WORDS_H
 
@@ -20,8 +22,9 @@ struct hv_import_question {
 };
 
 /*
- * err: a positive errno; the rest is of a region, but length and place, which device memory has too. Who asks maps what the kernel says that the
- * process which answers has at that place; of device memory it is in the descriptor that he has got.
+ * err: a positive errno; the rest is of a region, but length and place, which device memory has
+ * too. Who asks maps what the kernel says that the process which answers has at that place; of
+ * device memory it is in the descriptor that he has got.
  */
 struct hv_import_answer {
 	int32_t err;

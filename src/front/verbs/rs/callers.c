@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Who calls a listener. A thread of its own lets callers in, so that they are connected when nobody is in raccept, as with listen(2): programs call
- * several times before they say anything, or call themselves, and accept afterwards.
+ * Who calls a listener. A thread of its own lets callers in, so that they are connected when nobody
+ * is in raccept, as with listen(2): programs call several times before they say anything, or call
+ * themselves, and accept afterwards.
  *
- * The thread is gone when rclose or rshutdown returns, and who waits then is hung up on; so nothing of the listener's is in use any more. It holds
- * the listener's lock but while it sleeps, and while it is busy with a caller, whose lock it takes.
+ * The thread is gone when rclose or rshutdown returns, and who waits then is hung up on; so nothing
+ * of the listener's is in use any more. It holds the listener's lock but while it sleeps, and while
+ * it is busy with a caller, whose lock it takes.
  */
 #include "front/verbs/rs/rs.h"
 
@@ -129,7 +131,7 @@ static void *callers_run(void *arg)
 	return NULL;
 }
 
-/* ---- for the listener's calls ------------------------------------------------------------------------------------------------ */
+/* ---- for the listener's calls ---------------------------------------------------------------- */
 
 /* listen(2): a negative one is as many as there may be. */
 void rs_callers_limit(struct rs *rs, int backlog)

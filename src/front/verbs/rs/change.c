@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Something has happened to an rsocket: who sleeps for it is rung for, by rs.fd (see wait.c). Sets have a bell of the same kind.
+ * Something has happened to an rsocket: who sleeps for it is rung for, by rs.fd (see wait.c). Sets
+ * have a bell of the same kind.
  */
 #include "front/verbs/rs/rs.h"
 

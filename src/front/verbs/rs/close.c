@@ -27,7 +27,10 @@ static int rs_await(struct rs *rs, uint64_t due)
 	return rc == -EINTR ? 0 : rc;
 }
 
-/* Until what has been written is at the other end, or it is too late for that. One that has called has to hear of its success first. */
+/*
+ * Until what has been written is at the other end, or it is too late for that. One that has called
+ * has to hear of its success first.
+ */
 static void say_goodbye(struct rs *rs)
 {
 	const struct linger *linger = &rs->opt.linger;

@@ -8,7 +8,7 @@
 
 #define RESOLVE_MS 2000
 
-/* ---- addresses -------------------------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static int connect_bind_to(struct rs *rs, const struct sockaddr *addr, socklen_t addrlen)
 {
@@ -60,7 +60,7 @@ HV_PUBLIC int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen
 	return rs_leave(rs, rc);
 }
 
-/* ---- being called ------------------------------------------------------------------------------------------------------------- */
+/* ---- being called ---------------------------------------------------------------------------- */
 
 static int listen_for(struct rs *rs, int backlog)
 {
@@ -116,9 +116,12 @@ HV_PUBLIC int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	return rs_leave(rs, rc);
 }
 
-/* ---- calling -------------------------------------------------------------------------------------------------------------------- */
+/* ---- calling --------------------------------------------------------------------------------- */
 
-/* Until it is connected, or is not: 0, -EINPROGRESS, or what was wrong. The other end may have gone again by then: that is for the next call. */
+/*
+ * Until it is connected, or is not: 0, -EINPROGRESS, or what was wrong. The other end may have gone
+ * again by then: that is for the next call.
+ */
 static int await_connection(struct rs *rs)
 {
 	int rc = 0;
@@ -142,8 +145,9 @@ static bool is_nobody(const struct sockaddr *addr, socklen_t addrlen)
 }
 
 /*
- * Who calls again has it as from librdmacm: while it is under way it is EINPROGRESS still, and when it has succeeded 0; connect(2) has EALREADY and
- * EISCONN. rsocket(7) does not say, but librspreload takes these for a refusal, and calls by a socket of the kernel's then.
+ * Who calls again has it as from librdmacm: while it is under way it is EINPROGRESS still, and when
+ * it has succeeded 0; connect(2) has EALREADY and EISCONN. rsocket(7) does not say, but
+ * librspreload takes these for a refusal, and calls by a socket of the kernel's then.
  */
 static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t addrlen)
 {
@@ -190,9 +194,12 @@ HV_PUBLIC int rconnect(int socket, const struct sockaddr *addr, socklen_t addrle
 	return rs ? rs_leave(rs, connect_to(rs, addr, addrlen)) : -1;
 }
 
-/* ---- half of it --------------------------------------------------------------------------------------------------------------- */
+/* ---- half of it ------------------------------------------------------------------------------ */
 
-/* Nobody is let in any more, and who waits for callers is told; an end to writing means nothing there. */
+/*
+ * Nobody is let in any more, and who waits for callers is told; an end to
+ * writing means nothing there.
+ */
 static int shut_listener(struct rs *rs, int how)
 {
 	if (how == SHUT_WR || rs->end.shut_read)

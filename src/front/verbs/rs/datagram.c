@@ -8,10 +8,13 @@
 #include <errno.h>
 #include <string.h>
 
-/* How often a sender that waits to be told of a queue pair looks for those who ask others of its process. */
+/*
+ * How often a sender that waits to be told of a queue pair looks for those who
+ * ask others of its process.
+ */
 #define OTHERS_MS 2
 
-/* ---- sending ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static int dgram_post(struct rs *rs, const struct rs_dest *d, char *from, uint32_t len, bool block)
 {
@@ -80,7 +83,10 @@ static int dgram_pending(struct rs *rs)
 	return rs->end.shut_write ? -EPIPE : -err;
 }
 
-/* Whoever asks this process's others is told now: their program may be the one that waits here. Our own lock is given up meanwhile. */
+/*
+ * Whoever asks this process's others is told now: their program may be the one that waits here. Our
+ * own lock is given up meanwhile.
+ */
 static void answer_for_others(struct rs *rs)
 {
 	struct rs *other;
@@ -130,7 +136,7 @@ ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const s
 	return rc < 0 ? rc : rc > 0 ? (ssize_t)len : sent;
 }
 
-/* ---- receiving -------------------------------------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 /* The oldest: its length, and what there was room for in *got. */
 static size_t dgram_take(struct rs *rs, const struct iovec *iov, int count, bool peek, size_t *got)

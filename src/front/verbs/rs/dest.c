@@ -9,7 +9,7 @@
 
 #define RESOLVE_MS 2000
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 bool rs_dest_is_same(const struct sockaddr_storage *a, const struct sockaddr *b)
 {
@@ -67,7 +67,7 @@ static struct rs_dest *dest_make(struct rs *rs, const struct sockaddr *addr)
 	return d;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------------------ */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static int dest_ask(struct rs *rs, struct rs_dest *d)
 {
@@ -162,7 +162,7 @@ static void asked(struct rs *rs, struct rs_dest *d)
 		dest_refused(rs);
 }
 
-/* ---- answering ---------------------------------------------------------------------------------------------------------------- */
+/* ---- answering ------------------------------------------------------------------------------- */
 
 static void dest_answer(struct rs *rs, struct rdma_cm_id *id)
 {
@@ -192,7 +192,7 @@ void rs_dgram_events(struct rs *rs)
 	}
 }
 
-/* ---- senders ------------------------------------------------------------------------------------------------------------------ */
+/* ---- senders --------------------------------------------------------------------------------- */
 
 struct rs_dest *rs_dest_from(struct rs *rs, const struct ibv_wc *wc, char *block)
 {

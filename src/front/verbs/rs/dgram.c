@@ -13,7 +13,7 @@
 
 #define MOST_RECEIVES 4096
 
-/* ---- life --------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int rs_dgram_open(struct rs *rs)
 {
@@ -104,11 +104,12 @@ static int dgram_equip(struct rs *rs)
 }
 
 /*
- * ---- several with one name --------------------------------------------------------------------------------------------------------
+ * ---- several with one name ----------------------------------------------------------------------
  *
- * SO_REUSEADDR, as UDP has it on Linux: of those with the same name the last one to be bound has what comes from others than those whom
- * the earlier ones know. So it takes over the service by which the name is found. Whoever has asked before goes on with the queue pair that he
- * was told of: servers connect an rsocket to who has called, and bind the next one.
+ * SO_REUSEADDR, as UDP has it on Linux: of those with the same name the last one to be bound has
+ * what comes from others than those whom the earlier ones know. So it takes over the service by
+ * which the name is found. Whoever has asked before goes on with the queue pair that he was told
+ * of: servers connect an rsocket to who has called, and bind the next one.
  */
 
 static bool dgram_is_named(const struct rs *rs, const struct sockaddr *name)
@@ -135,7 +136,9 @@ static struct rdma_cm_id *dgram_hand_over(struct rs *from, struct rdma_event_cha
 	return service;
 }
 
-/* Who has the service of this name lets us have it; our own lock is given up meanwhile. 0, -errno. */
+/*
+ * Who has the service of this name lets us have it; our own lock is given up meanwhile. 0, -errno.
+ */
 static int dgram_inherit(struct rs *rs, const struct sockaddr *name)
 {
 	struct rdma_cm_id *service = NULL;
@@ -237,7 +240,7 @@ const struct sockaddr *rs_dgram_peer(const struct rs *rs)
 	return rs->dgram->peer.ss_family ? (const struct sockaddr *)&rs->dgram->peer : NULL;
 }
 
-/* ---- what has happened ----------------------------------------------------------------------------------------------------------- */
+/* ---- what has happened ----------------------------------------------------------------------- */
 
 static void arrived(struct rs *rs, const struct ibv_wc *wc)
 {

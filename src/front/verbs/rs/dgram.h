@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Datagram rsockets: a UD queue pair, and a service of rdma_cm's datagram port space by which others find it. Whoever sends to an address
- * asks its service once for the queue pair and keeps the answer; whoever receives learns who sent it from the datagram itself, which
- * begins with the names by which its sender knows both ends. (The names by which the engine knows a host are others than those that programs use.)
+ * Datagram rsockets: a UD queue pair, and a service of rdma_cm's datagram port space by which
+ * others find it. Whoever sends to an address asks its service once for the queue pair and keeps
+ * the answer; whoever receives learns who sent it from the datagram itself, which begins with the
+ * names by which its sender knows both ends. (The names by which the engine knows a host are others
+ * than those that programs use.)
  */
 #ifndef HEDDLE_FRONT_VERBS_RS_DGRAM_H
 #define HEDDLE_FRONT_VERBS_RS_DGRAM_H
@@ -41,18 +43,24 @@ struct rs_dgram {
 	TAILQ_HEAD(rs_dest_list, rs_dest) dests; /* those used last are first */
 	uint32_t dest_count, asking;
 	struct sockaddr_storage peer; /* rconnect; family 0: nobody */
-	uint64_t handed; /* its service is that of one with the same name that came later: when; or 0 */
+	/* its service is that of one with the same name that came later: when; or 0 */
+	uint64_t handed;
 };
 
 /* With the rsocket's lock, all of these. */
 
-/* rs_dest_find: who has this address; a new one is asked for. NULL with errno. rs_dest_from: the sender of this datagram; NULL: it is none of ours. */
+/*
+ * rs_dest_find: who has this address; a new one is asked for. NULL with errno. rs_dest_from: the
+ * sender of this datagram; NULL: it is none of ours.
+ */
 struct rs_dest *rs_dest_find(struct rs *rs, const struct sockaddr *addr);
 struct rs_dest *rs_dest_from(struct rs *rs, const struct ibv_wc *wc, char *block);
 void rs_dest_forget(struct rs *rs, struct rs_dest *dest);
 void rs_dests_drop(struct rs *rs);
 
-/* rs_dest_is_same: the same name, however it is written. rs_dest_is_peer: whom rconnect has named. */
+/*
+ * rs_dest_is_same: the same name, however it is written. rs_dest_is_peer: whom rconnect has named.
+ */
 bool rs_dest_is_same(const struct sockaddr_storage *a, const struct sockaddr *b);
 bool rs_dest_is_peer(const struct rs *rs, const struct rs_dest *dest);
 

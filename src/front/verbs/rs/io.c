@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <limits.h>
 
-/* There is no urgent data, nor a queue of errors. Flags that mean nothing for rsockets are passed over, as by TCP. */
+/*
+ * There is no urgent data, nor a queue of errors. Flags that mean nothing for rsockets
+ * are passed over, as by TCP.
+ */
 #define REFUSED (MSG_OOB | MSG_ERRQUEUE)
 
 /* rs_leave returns an int. */
@@ -18,7 +21,7 @@ static ssize_t io_leave(struct rs *rs, ssize_t rc)
 	return rc;
 }
 
-/* ---- receiving ------------------------------------------------------------------------------------------------------------ */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 /* Where it came from: of a stream nothing is said, as of TCP. */
 static ssize_t io_receive(int socket, struct rs_incoming *in)
@@ -83,7 +86,7 @@ HV_PUBLIC ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
 	return io_receive(socket, &(struct rs_incoming){ iov, (size_t)iovcnt, 0, NULL, NULL, false });
 }
 
-/* ---- sending ---------------------------------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 struct outgoing {
 	const struct iovec *iov;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * riomap, riounmap, riowrite: memory of one end that the other writes. What is mapped, and what is no longer, is told in the stream, so that it
- * is known to the other end before what is sent later.
+ * riomap, riounmap, riowrite: memory of one end that the other writes. What is mapped, and what is
+ * no longer, is told in the stream, so that it is known to the other end before what is sent later.
  */
 #include "front/verbs/ops.h"
 #include "front/verbs/rs/rs.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- ours -------------------------------------------------------------------------------------------------------------------- */
+/* ---- ours ------------------------------------------------------------------------------------ */
 
 /* Until there is a place in the send queue. */
 static int await_room(struct rs *rs)
@@ -80,7 +80,8 @@ static int map_make(struct rs *rs, struct rs_map *map, struct rs_map wanted, boo
 	*map = wanted;
 	if (shown)
 		rc = iomap_show(rs, (uint32_t)(map - rs->maps.ours), map);
-	if (rc && map->mr == wanted.mr) { /* else another thread has unmapped it while this one waited */
+	if (rc && map->mr == wanted.mr) {
+		/* else another thread has unmapped it while this one waited */
 		hv_ibv_dereg_mr(map->mr);
 		map->mr = NULL;
 	}
@@ -131,7 +132,10 @@ static struct rs_map *find_own(struct rs_map *table, uint32_t count, const void 
 	return NULL;
 }
 
-/* The memory is nobody's any more when this returns, whether the other end can still be told or not. */
+/*
+ * The memory is nobody's any more when this returns, whether the other end
+ * can still be told or not.
+ */
 static int iomap_unmap(struct rs *rs, const void *buf, size_t len)
 {
 	struct rs_map *m = find_own(rs->maps.ours, rs->maps.count, buf, len);
@@ -157,7 +161,7 @@ HV_PUBLIC int riounmap(int socket, void *buf, size_t len)
 	return rs ? rs_leave(rs, iomap_unmap(rs, buf, len)) : -1;
 }
 
-/* ---- theirs ------------------------------------------------------------------------------------------------------------------- */
+/* ---- theirs ---------------------------------------------------------------------------------- */
 
 /* The mapping that this offset is in, and how much of it is behind; NULL: none. */
 static const struct rs_map *find_far(const struct rs *rs, uint64_t offset, uint64_t *left)

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* ---- options that are a number ---------------------------------------------------------------------------------------------------- */
+/* ---- options that are a number --------------------------------------------------------------- */
 
 enum {
 	EARLY = 1,  /* before it is connected */
@@ -72,8 +72,8 @@ static int apply(struct rs *rs, const struct option *o, int value)
 	int option;
 
 	if (o->level == SOL_SOCKET && o->name == SO_REUSEADDR && rs->type == SOCK_DGRAM) {
-		hv_id_of(rs->id)->reuse =
-			value; /* at any time, as of UDP: its service listens from when it is bound */
+		/* at any time, as of UDP: its service listens from when it is bound */
+		hv_id_of(rs->id)->reuse = value;
 		return 0;
 	}
 	if (o->level == SOL_SOCKET && o->name == SO_REUSEADDR)
@@ -84,7 +84,10 @@ static int apply(struct rs *rs, const struct option *o, int value)
 		return 0;
 	if (!rdma_set_option(rs->id, RDMA_OPTION_ID, option, &value, sizeof(value)))
 		return 0;
-	/* socket(7) has SO_REUSEADDR at any time, though it changes nothing of what is bound or listens already */
+	/*
+	 * socket(7) has SO_REUSEADDR at any time, though it changes nothing of what is
+	 * bound or listens already
+	 */
 	return option == RDMA_OPTION_ID_REUSEADDR && errno == EINVAL ? 0 : -errno;
 }
 
@@ -115,7 +118,7 @@ static int set_number(struct rs *rs, const struct option *o, const void *optval,
 	return rc;
 }
 
-/* ---- the kind of traffic: ip(7), ipv6(7) ------------------------------------------------------------------------------------------------ */
+/* ---- the kind of traffic: ip(7), ipv6(7) ----------------------------------------------------- */
 
 /* The lowest two bits are a stream's own. */
 static int of_traffic(const struct rs *rs, int value)
@@ -172,7 +175,7 @@ static bool is_tclass(const struct rs *rs, int level, int name)
 	return level == IPPROTO_IPV6 && name == IPV6_TCLASS && rs->family == AF_INET6;
 }
 
-/* ---- the others ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the others ------------------------------------------------------------------------------ */
 
 static bool is_route(const struct rs *rs, int level, int name)
 {
@@ -277,7 +280,10 @@ static uint8_t tcp_state(const struct rs *rs)
 	}
 }
 
-/* What programs print of a connection: nothing is ever sent again, and what may be under way is the other end's receives. */
+/*
+ * What programs print of a connection: nothing is ever sent again, and what may be under way is
+ * the other end's receives.
+ */
 static int get_tcp_info(struct rs *rs, void *optval, socklen_t *optlen)
 {
 	struct tcp_info info = { .tcpi_state = tcp_state(rs) };
@@ -324,7 +330,7 @@ HV_PUBLIC int rgetsockopt(int socket, int level, int optname, void *optval, sock
 	return rs ? rs_leave(rs, get_option(rs, level, optname, optval, optlen)) : -1;
 }
 
-/* ---- rfcntl ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- rfcntl ---------------------------------------------------------------------------------- */
 
 static int options_control(struct rs *rs, int cmd, int arg)
 {

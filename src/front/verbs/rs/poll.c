@@ -11,7 +11,7 @@
 
 #define FEW 16 /* descriptors that need no memory of their own */
 
-/* ---- one call of rpoll ------------------------------------------------------------------------------------------------------ */
+/* ---- one call of rpoll ----------------------------------------------------------------------- */
 
 struct call {
 	struct pollfd *fds; /* the program's */
@@ -102,7 +102,7 @@ static int poll_look(struct call *c)
 	return ready + look_at_kernels(c);
 }
 
-/* ---- sleeping ----------------------------------------------------------------------------------------------------------------- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 static bool look_on(const struct call *c, struct hd_busy_polling *looking)
 {
@@ -191,7 +191,7 @@ HV_PUBLIC int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 	return rc < 0 ? hv_cm_ret(rc) : rc;
 }
 
-/* ---- rselect ------------------------------------------------------------------------------------------------------------------- */
+/* ---- rselect --------------------------------------------------------------------------------- */
 
 static bool in(const fd_set *set, int fd)
 {

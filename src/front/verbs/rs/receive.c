@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define MOVED 2048 /* bytes of a message that are rather moved behind those before it than keep a block */
+/* bytes of a message that are rather moved behind those before it than keep a block */
+#define MOVED 2048
 
 static char *receive_block_at(const struct rs *rs, uint32_t block)
 {
@@ -29,7 +30,7 @@ static void receive_give_back(struct rs *rs, uint32_t block)
 		rs->in.owed++;
 }
 
-/* ---- arriving --------------------------------------------------------------------------------------------------------------- */
+/* ---- arriving -------------------------------------------------------------------------------- */
 
 /* Small messages that nobody reads share a block, or they would soon use up all. */
 static bool receive_joined(struct rs *rs, uint32_t block, uint32_t len)
@@ -73,7 +74,7 @@ void rs_arrived(struct rs *rs, uint32_t block, uint32_t kind, uint32_t len)
 	(void)rs_post_block(rs, block); /* it was none of those that are counted */
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* The oldest block has been read. */
 static void drop_oldest(struct rs *rs)
@@ -86,7 +87,10 @@ static void drop_oldest(struct rs *rs)
 	receive_give_back(rs, block);
 }
 
-/* Copy what there is, up to len bytes; MSG_PEEK: without taking it, from byte `skip` on; MSG_TRUNC: without copying it, as tcp(7) says. */
+/*
+ * Copy what there is, up to len bytes; MSG_PEEK: without taking it, from byte `skip` on; MSG_TRUNC:
+ * without copying it, as tcp(7) says.
+ */
 static size_t receive_copy_out(struct rs *rs, char *to, size_t len, int flags, size_t skip)
 {
 	bool peek = flags & MSG_PEEK, copies = !(flags & MSG_TRUNC);

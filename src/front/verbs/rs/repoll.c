@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * repoll_create, repoll_ctl, repoll_wait: epoll(7) for rsockets, which rsocket(7) has from rdma-core 65 on. They return what their counterparts do, -1 with errno,
- * as rsocket(7) says of all its functions; librdmacm's return errors as positive numbers.
+ * repoll_create, repoll_ctl, repoll_wait: epoll(7) for rsockets, which rsocket(7) has from
+ * rdma-core 65 on. They return what their counterparts do, -1 with errno, as rsocket(7) says of all
+ * its functions; librdmacm's return errors as positive numbers.
  */
 #include "base/clock.h"
 #include "base/epoll.h"
@@ -59,7 +60,7 @@ HV_PUBLIC int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return hv_cm_ret(rc);
 }
 
-/* ---- waiting -------------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 struct wait {
 	struct rs_set *set;
@@ -99,7 +100,10 @@ static void repoll_dismiss(struct wait *c)
 	c->w.count = 0;
 }
 
-/* Look once more, with all that is slept for at hand: how many, or -errno. 0: it sleeps, and the set counts it. With the set's lock. */
+/*
+ * Look once more, with all that is slept for at hand: how many, or -errno. 0: it sleeps, and the
+ * set counts it. With the set's lock.
+ */
 static int repoll_prepare(struct wait *c)
 {
 	int n = c->set->count > c->room ? repoll_grow(c) : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * RDMA_ROUTE of rsocket(7), struct ibv_path_data: the path that a program wants is kept until its address is known; what is asked for is that,
- * or the path of the connection.
+ * RDMA_ROUTE of rsocket(7), struct ibv_path_data: the path that a program wants is kept until its
+ * address is known; what is asked for is that, or the path of the connection.
  */
 #include "front/verbs/rs/rs.h"
 

@@ -15,7 +15,7 @@
 
 #define ABOVE 256
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* Of a parent's nothing is touched but the descriptor, which is the child's as well. */
 static void rs_free(struct rs *rs)
@@ -56,9 +56,10 @@ static int id_open(struct rs *rs, struct rdma_cm_id *id)
 }
 
 /*
- * Its number, well above the lowest that is free, so above one that the program has just opened for it, whatever other threads have closed since:
- * librspreload 44 looks after select(2) for the program's from 0 on, and takes the first that it does not know to be another's, so ours, if that is
- * lower. But one for a set of select, while there are such.
+ * Its number, well above the lowest that is free, so above one that the program has just opened for
+ * it, whatever other threads have closed since: librspreload 44 looks after select(2) for the
+ * program's from 0 on, and takes the first that it does not know to be another's, so ours, if that
+ * is lower. But one for a set of select, while there are such.
  */
 static int make_descriptor(struct rs *rs)
 {
@@ -124,7 +125,7 @@ struct rs *rs_open(int family, int type, struct rdma_cm_id *id)
 	return hv_fail(rc);
 }
 
-/* ---- rsocket --------------------------------------------------------------------------------------------------------------- */
+/* ---- rsocket --------------------------------------------------------------------------------- */
 
 HV_PUBLIC int rsocket(int domain, int type, int protocol)
 {

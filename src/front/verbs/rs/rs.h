@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * rsocket(7): streams over a queue pair of an id. Both ends are ours. A stream is cut into messages, each into a block of registered memory
- * of the receiver's, and its sender knows how many of those are free (credit); so what has been sent arrives without the other program. The
+ * rsocket(7): streams over a queue pair of an id. Both ends are ours. A stream is cut into
+ * messages, each into a block of registered memory of the receiver's, and its sender knows how many
+ * of those are free (credit); so what has been sent arrives without the other program. The
  * immediate data of a message says what it is, and gives back credit.
  *
  *	write    credit, and a block of the sender's, or few enough bytes to be sent inline → posted
- *	read     blocks that have arrived, oldest first → emptied, posted again, which is credit for the other end
+ *	read     blocks that have arrived, oldest first → emptied, posted again, which is credit for
+ *	         the other end
  *
- * The number of an rsocket is a descriptor of its own, rs.fd, which wakes its sleepers (rs/wait.c). Locks: rs.lock is taken before all of
- * the front's and engine's, and nobody holds two; it is given up while a thread sleeps. It is none of those that fork knows, as
- * locks are made while it is held; so a child touches no rsocket of its parent's.
+ * The number of an rsocket is a descriptor of its own, rs.fd, which wakes its sleepers (rs/wait.c).
+ * Locks: rs.lock is taken before all of the front's and engine's, and nobody holds two; it is given
+ * up while a thread sleeps. It is none of those that fork knows, as locks are made while it is
+ * held; so a child touches no rsocket of its parent's.
  *
  * The files, lowest first: each calls those above it in this list alone (ci/rooms).
  *
@@ -54,11 +57,12 @@
 #define RS_SMALL 1024	    /* those that need no block to be sent: the device's inline data */
 #define RS_LEAST_BLOCKS 4   /* each way */
 #define RS_MOST_BLOCKS 1024 /* the same */
-#define RS_CONTROL \
-	8 /* messages that are no data, and need no credit: receives and places in the send queue for them */
+/* messages that are no data, and need no credit: receives and places in the send queue for them */
+#define RS_CONTROL 8
 #define RS_MOST_MAPS 4096 /* RDMA_IOMAPSIZE */
-#define RS_CLOSE_MS 10000 /* that rclose waits for what has been sent, unless SO_LINGER says otherwise */
-#define RS_WATCHED 3	  /* descriptors that a sleeper polls for one */
+/* that rclose waits for what has been sent, unless SO_LINGER says otherwise */
+#define RS_CLOSE_MS 10000
+#define RS_WATCHED 3 /* descriptors that a sleeper polls for one */
 
 enum rs_state {
 	RS_OPEN,
@@ -72,7 +76,10 @@ enum rs_state {
 	RS_DATAGRAM,
 };
 
-/* Immediate data: what it is in the highest four bits, and credit that goes back in the lowest sixteen. */
+/*
+ * Immediate data: what it is in the highest four bits, and credit that goes
+ * back in the lowest sixteen.
+ */
 enum rs_kind {
 	RS_DATA,
 	RS_CREDIT,
@@ -84,7 +91,11 @@ enum rs_kind {
 struct rs_options {
 	int sndbuf, rcvbuf, sq_size, rq_size, inline_size, iomaps;
 	int reuse, v6only, nodelay, keepalive, oob_inline, broadcast, keep_idle, keep_count, keep_interval;
-	int maxseg; /* kept and told, and nothing else; at first what a datagram holds, for programs make theirs as long as this */
+	/*
+	 * kept and told, and nothing else; at first what a datagram holds, for programs
+	 * make theirs as long as this
+	 */
+	int maxseg;
 	int tos, tclass; /* of IPv4, of IPv6 */
 	struct linger linger;
 };
@@ -113,9 +124,10 @@ struct rs_dgram; /* rs/dgram.c */
 struct rs_end {
 	int err; /* of the connection, positive: told once */
 	bool eof, shut_read, shut_write;
-	bool deaf;	     /* the other end has shut both ways: nothing can be sent to it */
-	bool met;	     /* it has been connected, perhaps no longer */
-	bool parted, broken; /* the other end has gone; something else than that was the end of it */
+	bool deaf; /* the other end has shut both ways: nothing can be sent to it */
+	bool met;  /* it has been connected, perhaps no longer */
+	/* the other end has gone; something else than that was the end of it */
+	bool parted, broken;
 };
 
 /* Who sleeps: rs/wait.c. */
@@ -123,7 +135,8 @@ struct rs_waiting {
 	uint32_t changes, rings, sleepers, to_wake;
 	bool ring_again; /* something has happened since those were rung for who are not up yet */
 	bool armed, tended;
-	uint32_t came, refused; /* news for who reads; sends that found no room: the edges of EPOLLET */
+	/* news for who reads; sends that found no room: the edges of EPOLLET */
+	uint32_t came, refused;
 	struct hd_busy_poll look;
 };
 
@@ -139,8 +152,9 @@ struct rs_verbs {
 /* What comes: rs/receive.c. */
 struct rs_inbound {
 	uint32_t blocks, posts;
-	struct rs_arrived *arrived;	  /* a ring of `posts` */
-	uint32_t first, count, taken;	  /* oldest; how many; bytes of the oldest that have been read */
+	struct rs_arrived *arrived; /* a ring of `posts` */
+	/* oldest; how many; bytes of the oldest that have been read */
+	uint32_t first, count, taken;
 	uint32_t owed;			  /* credit to be given back */
 	struct sockaddr_storage *senders; /* datagrams: of what has arrived, a ring as that is */
 };
@@ -148,8 +162,8 @@ struct rs_inbound {
 /* What goes: rs/stream.c. */
 struct rs_outbound {
 	uint32_t blocks, block, free; /* blocks; the next to be used; how many may be */
-	uint32_t places, sent, done,
-		untold;		     /* of the queue; posted; completed; posted since one that will tell */
+	/* of the queue; posted; completed; posted since one that will tell */
+	uint32_t places, sent, done, untold;
 	uint32_t credit, peer_block; /* what the other end takes: messages, and bytes of one */
 };
 
@@ -180,8 +194,8 @@ struct rs {
 	pthread_mutex_t lock;
 	int users;	/* calls, and one while it is open: under the table's lock */
 	uint32_t forks; /* rs_forks when it was made */
-	void (*last)(
-		struct rs *rs); /* upcall of table.c's, without a lock: nobody has it any more; rs.c frees it */
+	/* upcall of table.c's, without a lock: nobody has it any more; rs.c frees it */
+	void (*last)(struct rs *rs);
 	int fd;
 	bool closing, closed; /* rclose has begun; it waits for nothing any more */
 	uint32_t sets;	      /* that it is in */
@@ -200,14 +214,16 @@ struct rs {
 	struct rs_maps maps;
 	struct rs_dgram *dgram;
 	struct rs_callers callers;
-	struct rs *behind; /* the caller who comes after this one: of the listener's, with its lock */
+	/* the caller who comes after this one: of the listener's, with its lock */
+	struct rs *behind;
 };
 
-/* ---- rs/table.c, rs/rs.c ---------------------------------------------------------------------------------------------------- */
+/* ---- rs/table.c, rs/rs.c --------------------------------------------------------------------- */
 
 /*
- * rs_forks: how often this process is a child of one with rsockets. rs_table_add: it can be found by its number: 0, -ENOMEM. rs_get: one user
- * more, who gives it back by rs_put; a parent's too. All without a lock.
+ * rs_forks: how often this process is a child of one with rsockets. rs_table_add: it can be
+ * found by its number: 0, -ENOMEM. rs_get: one user more, who gives it back by rs_put; a
+ * parent's too. All without a lock.
  */
 uint32_t rs_forks(void);
 int rs_table_add(struct rs *rs);
@@ -215,76 +231,91 @@ struct rs *rs_get(int fd);
 void rs_put(struct rs *rs);
 
 /*
- * rs_enter: the rsocket with this number, with its lock; NULL with errno: EBADF: there is none, or rclose has begun, which may wait; EIO: it is a parent's.
- * rs_leave gives both back; *rc as the functions of sockets return it. rs_is: is this number an rsocket's?
+ * rs_enter: the rsocket with this number, with its lock; NULL with errno: EBADF: there is none, or
+ * rclose has begun, which may wait; EIO: it is a parent's. rs_leave gives both back; *rc as the
+ * functions of sockets return it. rs_is: is this number an rsocket's?
  */
 struct rs *rs_enter(int fd);
 int rs_leave(struct rs *rs, int rc);
 bool rs_is(int fd);
 
 /*
- * rs_open: a new one, with an id of its own unless one is given, which moves to its channel; NULL with errno, and the id has gone. One whose id was
- * given has no number (fd is -1) until rs_number: 0, -errno. rs_drop: it is no longer open: the last call that is in it frees it. All without
- * its lock.
+ * rs_open: a new one, with an id of its own unless one is given, which moves to its channel; NULL
+ * with errno, and the id has gone. One whose id was given has no number (fd is -1) until rs_number:
+ * 0, -errno. rs_drop: it is no longer open: the last call that is in it frees it. All without its
+ * lock.
  */
 struct rs *rs_open(int family, int type, struct rdma_cm_id *id);
 int rs_number(struct rs *rs);
 void rs_drop(struct rs *rs);
 
-/* rs_next: the first open one with a number from *fd on, entered as by rs_enter; *fd is the one behind it then. NULL: none. */
+/*
+ * rs_next: the first open one with a number from *fd on, entered as by rs_enter; *fd is the one
+ * behind it then. NULL: none.
+ */
 struct rs *rs_next(int *fd);
 
 /* With the lock, from here on, but where it says otherwise. */
 
-/* ---- rs/route.c --------------------------------------------------------------------------------------------------------------- */
+/* ---- rs/route.c ------------------------------------------------------------------------------ */
 
 /*
- * rs_route_set, rs_route_get: RDMA_ROUTE: 0, -EINVAL: no such length, or no room for it; -ENOMEM. rs_route_resolve: the address is known: go that way, or whatever
- * way there is. 0 or -errno. rs_route_drop: it goes.
+ * rs_route_set, rs_route_get: RDMA_ROUTE: 0, -EINVAL: no such length, or no room for it;
+ * -ENOMEM. rs_route_resolve: the address is known: go that way, or whatever way there is. 0 or
+ * -errno. rs_route_drop: it goes.
  */
 int rs_route_set(struct rs *rs, const void *data, size_t len);
 int rs_route_get(const struct rs *rs, void *data, socklen_t *len);
 int rs_route_resolve(struct rs *rs);
 void rs_route_drop(struct rs *rs);
 
-/* ---- rs/step.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- rs/step.c ------------------------------------------------------------------------------- */
 
 /* rs_step: take in what has happened. */
 void rs_step(struct rs *rs);
-/* rs_greet: connect or accept, with our greeting; the rsocket gets its queue pair and is in that state. 0 or -errno. */
+/*
+ * rs_greet: connect or accept, with our greeting; the rsocket gets its queue pair and is in
+ * that state. 0 or -errno.
+ */
 int rs_greet(struct rs *rs, enum rs_state state, int (*go)(struct rdma_cm_id *, struct rdma_conn_param *));
 
-/* ---- rs/change.c, rs/wait.c ---------------------------------------------------------------------------------------------------- */
+/* ---- rs/change.c, rs/wait.c ------------------------------------------------------------------ */
 
 /*
- * rs_changed: somebody who sleeps may have to look. rs_bell_changed, rs_bell_up: for something else that is slept for, by this descriptor; who sleeps counts
- * in wait->sleepers, and has heard wait->rings.
+ * rs_changed: somebody who sleeps may have to look. rs_bell_changed, rs_bell_up: for
+ * something else that is slept for, by this descriptor; who sleeps counts in wait->sleepers,
+ * and has heard wait->rings.
  */
 void rs_changed(struct rs *rs);
 void rs_bell_changed(struct rs_waiting *wait, int fd);
 void rs_bell_up(struct rs_waiting *wait, int fd, uint32_t heard);
 
 /*
- * rs_lie_down: about to sleep for what happens to it, with progress in `node`: fills p, which has room for RS_WATCHED, and returns how many;
- * 0: something has happened since rs->wait.changes was `seen`, look again. *heard is for rs_get_up, when it is over.
+ * rs_lie_down: about to sleep for what happens to it, with progress in `node`: fills p, which has
+ * room for RS_WATCHED, and returns how many; 0: something has happened since rs->wait.changes was
+ * `seen`, look again. *heard is for rs_get_up, when it is over.
  */
 int rs_lie_down(struct rs *rs, struct hd_node *node, uint32_t seen, struct pollfd *p, uint32_t *heard);
 void rs_get_up(struct rs *rs, uint32_t heard);
 
-/* rs_sleep_aside: sleep for it in a thread of ours, which makes no progress; calls: also for events of its id. */
+/*
+ * rs_sleep_aside: sleep for it in a thread of ours, which makes no progress; calls:
+ * also for events of its id.
+ */
 void rs_sleep_aside(struct rs *rs, bool calls);
 
 /* rs_node: where it is; NULL: nowhere yet, and nothing will happen to it. */
 struct hd_node *rs_node(const struct rs *rs);
 
 /*
- * rs_wait: until something has happened, so long at most (negative: no end). The lock is given up meanwhile. 0, -EAGAIN: it is not to
- * wait; -ETIMEDOUT, -EINTR, -EBADF: it has been closed meanwhile.
+ * rs_wait: until something has happened, so long at most (negative: no end). The lock
+ * is given up meanwhile. 0, -EAGAIN: it is not to wait; -ETIMEDOUT, -EINTR, -EBADF: it
+ * has been closed meanwhile.
  */
 int rs_wait(struct rs *rs, bool may_wait);
 int rs_wait_for(struct rs *rs, int ms);
 
-/* ---- rs/watch.c ---------------------------------------------------------------------------------------------------------------- */
+/* ---- rs/watch.c ------------------------------------------------------------------------------ */
 
 /* What is slept for. */
 struct rs_watched {
@@ -302,20 +333,26 @@ struct rs_watch {
 	struct hd_node *node; /* where it makes progress meanwhile; may be NULL */
 };
 
-/* rs_events: what poll(2) would say; with its lock. rs_watch_sleep: until something has happened, so long at most: 0, -errno; without a lock. */
+/*
+ * rs_events: what poll(2) would say; with its lock. rs_watch_sleep: until something has happened,
+ * so long at most: 0, -errno; without a lock.
+ */
 short rs_events(struct rs *rs);
 int rs_watch_sleep(struct rs_watch *w, int ms);
 
-/* ---- rs/set.c ------------------------------------------------------------------------------------------------------------------- */
+/* ---- rs/set.c -------------------------------------------------------------------------------- */
 
-/* Rsockets, and descriptors of the kernel's, as epoll(7) has them. Its number is the kernel's set of the latter. */
+/*
+ * Rsockets, and descriptors of the kernel's, as epoll(7) has them. Its number is the
+ * kernel's set of the latter.
+ */
 struct rs_member {
 	struct rs *rs; /* the set is a user of it, until rclose */
 	uint32_t events;
 	epoll_data_t data;
-	uint32_t there, came,
-		refused; /* what there was at the last look; rs->wait.came and .refused when it was told of */
-	bool told;	 /* EPOLLONESHOT: nothing more is, until EPOLL_CTL_MOD */
+	/* what there was at the last look; rs->wait.came and .refused when it was told of */
+	uint32_t there, came, refused;
+	bool told; /* EPOLLONESHOT: nothing more is, until EPOLL_CTL_MOD */
 };
 
 struct rs_set {
@@ -331,8 +368,10 @@ struct rs_set {
 };
 
 /*
- * rs_set_open: 0 and its number, -errno. rs_set_get: a user more, who gives it back by rs_set_put; NULL with errno: EBADF, EINVAL: a descriptor of something
- * else, EIO: a parent's. rs_set_is. rs_set_close: false: there is no such set. rs_sets_leave: the rsocket is in none any more. All without a lock.
+ * rs_set_open: 0 and its number, -errno. rs_set_get: a user more, who gives it back by rs_set_put;
+ * NULL with errno: EBADF, EINVAL: a descriptor of something else, EIO: a parent's. rs_set_is.
+ * rs_set_close: false: there is no such set. rs_sets_leave: the rsocket is in none any more. All
+ * without a lock.
  */
 int rs_set_open(bool cloexec);
 struct rs_set *rs_set_get(int fd);
@@ -342,18 +381,21 @@ bool rs_set_close(int fd);
 void rs_sets_leave(struct rs *rs);
 
 /*
- * With the set's lock. rs_set_change: epoll_ctl(2) for an rsocket, with its lock too: 0, -errno. rs_set_look: what is there, at most so many; how many. watch: and enter
- * who is to be slept for.
+ * With the set's lock. rs_set_change: epoll_ctl(2) for an rsocket, with its lock too: 0, -errno.
+ * rs_set_look: what is there, at most so many; how many. watch: and enter who is to be slept for.
  */
 int rs_set_change(struct rs_set *set, int op, struct rs *rs, const struct epoll_event *event);
 int rs_set_look(struct rs_set *set, struct epoll_event *events, int most, struct rs_watch *watch);
 
-/* ---- rs/stream.c, rs/receive.c, rs/bytes.c ------------------------------------------------------------------------------------- */
+/* ---- rs/stream.c, rs/receive.c, rs/bytes.c --------------------------------------------------- */
 
 /* rs_fail: the connection is over; err (positive, or 0) will be told once. */
 void rs_fail(struct rs *rs, int err);
 
-/* rs_equip: queue pair and blocks: 0, -errno. rs_unequip gives them back, of datagram rsockets after rs_dgram_close. */
+/*
+ * rs_equip: queue pair and blocks: 0, -errno. rs_unequip gives them back, of datagram
+ * rsockets after rs_dgram_close.
+ */
 int rs_equip(struct rs *rs);
 void rs_unequip(struct rs *rs);
 
@@ -362,7 +404,10 @@ void rs_unequip(struct rs *rs);
 void rs_hello_put(const struct rs *rs, uint8_t *to);
 bool rs_hello_get(struct rs *rs, const struct rdma_conn_param *p);
 
-/* rs_completed: what a completion means. rs_may_send: would a byte be taken? rs_tell: a message that is no data. 0, -errno. */
+/*
+ * rs_completed: what a completion means. rs_may_send: would a byte be taken? rs_tell: a message
+ * that is no data. 0, -errno.
+ */
 void rs_completed(struct rs *rs, const struct ibv_wc *wc);
 bool rs_may_send(const struct rs *rs);
 int rs_tell(struct rs *rs, enum rs_kind kind, const void *data, uint32_t len);
@@ -372,7 +417,10 @@ void rs_return_credit(struct rs *rs);
 void rs_arrived(struct rs *rs, uint32_t block, uint32_t kind, uint32_t len);
 int rs_post_block(struct rs *rs, uint32_t block);
 
-/* A piece of the program's data, in several segments. rs_gather copies as much as there is room for, and goes on behind it. */
+/*
+ * A piece of the program's data, in several segments. rs_gather copies as much as there is room
+ * for, and goes on behind it.
+ */
 struct rs_piece {
 	const struct iovec *iov;
 	int count;
@@ -381,7 +429,10 @@ struct rs_piece {
 uint32_t rs_gather(struct rs_piece *p, char *to, uint32_t room);
 size_t rs_total(const struct iovec *iov, int count);
 
-/* rs_scatter: what has come, into all segments from byte `at` of them on; returns how much; MSG_PEEK: it stays, MSG_TRUNC: it is not copied. */
+/*
+ * rs_scatter: what has come, into all segments from byte `at` of them on; returns how much;
+ * MSG_PEEK: it stays, MSG_TRUNC: it is not copied.
+ */
 size_t rs_scatter(struct rs *rs, const struct iovec *iov, int count, size_t at, int flags);
 
 /* rs_stream_send, rs_stream_receive: bytes, or -errno. */
@@ -391,21 +442,28 @@ ssize_t rs_stream_receive(struct rs *rs, const struct iovec *iov, int count, int
 /* rs_sendable: 0, or what keeps it from being sent, -errno. */
 int rs_sendable(struct rs *rs);
 
-/* rs_post: post so many bytes from `from`, which are in the block if there is one (else they are sent inline). 0, -errno. */
+/*
+ * rs_post: post so many bytes from `from`, which are in the block if there is one (else they are
+ * sent inline). 0, -errno.
+ */
 struct rs_message {
 	enum rs_kind kind;
 	const void *from;
 	uint32_t len;
 	bool block;
-	const struct rs_map *far; /* addr and key: it is written there, and is no message; else NULL */
+	/* addr and key: it is written there, and is no message; else NULL */
+	const struct rs_map *far;
 };
 int rs_post(struct rs *rs, const struct rs_message *m);
 
-/* rs_block: the next block of the sender's, when rs->out.free says that there is one. rs_block_used: it has been posted. */
+/*
+ * rs_block: the next block of the sender's, when rs->out.free says that there is one.
+ * rs_block_used: it has been posted.
+ */
 char *rs_block(const struct rs *rs);
 void rs_block_used(struct rs *rs);
 
-/* ---- rs/dgram.c -------------------------------------------------------------------------------------------------------------- */
+/* ---- rs/dgram.c ------------------------------------------------------------------------------ */
 
 /* What is to be received. */
 struct rs_incoming {
@@ -418,15 +476,18 @@ struct rs_incoming {
 };
 
 /*
- * rs_dgram_bind: have this name (NULL: any, unless it has one) and a queue pair; rs_dgram_connect: send there, hear of nobody else, or, of
- * AF_UNSPEC, of everybody. 0, -errno.
+ * rs_dgram_bind: have this name (NULL: any, unless it has one) and a queue pair; rs_dgram_connect:
+ * send there, hear of nobody else, or, of AF_UNSPEC, of everybody. 0, -errno.
  */
 int rs_dgram_open(struct rs *rs);
 int rs_dgram_bind(struct rs *rs, const struct sockaddr *addr);
 int rs_dgram_connect(struct rs *rs, const struct sockaddr *addr);
 void rs_dgram_close(struct rs *rs);
 
-/* rs_dgram_left: one with this name has been closed: who had the name before has it again. Without a lock. */
+/*
+ * rs_dgram_left: one with this name has been closed: who had the name before has
+ * it again. Without a lock.
+ */
 void rs_dgram_left(const struct sockaddr *name);
 const struct sockaddr *rs_dgram_peer(const struct rs *rs); /* NULL: not connected */
 void rs_dgram_step(struct rs *rs);
@@ -437,27 +498,33 @@ ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const s
 		      int flags);
 ssize_t rs_dgram_receive(struct rs *rs, struct rs_incoming *in);
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 /* rs/maps.c: the other end has said this of its memory; all mappings go. */
 void rs_mapped(struct rs *rs, const void *data, uint32_t len);
 void rs_unmap_all(struct rs *rs);
 
 /*
- * rs/defaults.c: what a new one has; is a call to look for what it waits for once more, before it sleeps: as long as the file says, else as
- * has been worth while; the most that rpoll sleeps, -1: no end.
+ * rs/defaults.c: what a new one has; is a call to look for what it waits for once more,
+ * before it sleeps: as long as the file says, else as has been worth while; the most that
+ * rpoll sleeps, -1: no end.
  */
 void rs_defaults(struct rs_options *opt);
 bool rs_look_on(const struct rs_waiting *wait, struct hd_busy_polling *looking);
 int rs_wake_up_ms(void);
 
-/* rs_options_path (rs/options.c): the id is about to call this address: it shall go there as the option for its family says. 0, -errno. */
+/*
+ * rs_options_path (rs/options.c): the id is about to call this address: it shall go there as the
+ * option for its family says. 0, -errno.
+ */
 int rs_options_path(struct rs *rs, const struct sockaddr *to);
 
 /*
- * rs/callers.c. rs_callers_serve: it listens; who calls is let in from now on, as long as no more than the backlog (rs_callers_limit: another one) wait,
- * and one more: 0, -errno. rs_callers_take: the first, who is the program's from now on: 0, -EAGAIN: there is none; what kept one from being
- * let in. rs_callers_stop: nobody is let in any more, who waits is hung up on; the lock is given up meanwhile. It may be no listener.
+ * rs/callers.c. rs_callers_serve: it listens; who calls is let in from now on, as long as no more
+ * than the backlog (rs_callers_limit: another one) wait, and one more: 0, -errno. rs_callers_take:
+ * the first, who is the program's from now on: 0, -EAGAIN: there is none; what kept one from being
+ * let in. rs_callers_stop: nobody is let in any more, who waits is hung up on; the lock is given up
+ * meanwhile. It may be no listener.
  */
 int rs_callers_serve(struct rs *rs, int backlog);
 void rs_callers_limit(struct rs *rs, int backlog);
@@ -465,8 +532,9 @@ int rs_callers_take(struct rs *rs, struct rs **caller);
 void rs_callers_stop(struct rs *rs);
 
 /*
- * rs/name.c. rs_name_out: as getsockname(2), of this name, as a socket of this family sees it. rs_name_in: the other way, as rdma_cm has it: IPv4 that was
- * mapped is IPv4. 0, -EINVAL: too short; -EAFNOSUPPORT: none of this family.
+ * rs/name.c. rs_name_out: as getsockname(2), of this name, as a socket of this family sees it.
+ * rs_name_in: the other way, as rdma_cm has it: IPv4 that was mapped is IPv4. 0, -EINVAL: too
+ * short; -EAFNOSUPPORT: none of this family.
  */
 int rs_name_in(const struct rs *rs, const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *out);
 int rs_name_out(const struct rs *rs, const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Sets of rsockets and of the kernel's descriptors, as epoll(7) has them. The latter are in a set of the kernel's, which does for them all that epoll(7)
- * says; its descriptor is the number of ours. Of rsockets what is there is looked at. With EPOLLET one is told of when it has more than at the last look,
- * when news have come for who reads, or when there is room since a send found none.
+ * Sets of rsockets and of the kernel's descriptors, as epoll(7) has them. The latter are in a set
+ * of the kernel's, which does for them all that epoll(7) says; its descriptor is the number of
+ * ours. Of rsockets what is there is looked at. With EPOLLET one is told of when it has more than
+ * at the last look, when news have come for who reads, or when there is room since a send found
+ * none.
  */
 #include "base/epoll.h"
 #include "base/lock.h"
@@ -22,7 +24,7 @@
 HD_LOCK_DEFINE(sets_lock);
 static struct rs_set *sets;
 
-/* ---- the sets ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the sets -------------------------------------------------------------------------------- */
 
 static struct rs_set **set_place(int fd)
 {
@@ -33,7 +35,10 @@ static struct rs_set **set_place(int fd)
 	return at;
 }
 
-/* Who gives back the last user has it alone. Of a parent's nothing is touched but the descriptors, which are the child's as well. */
+/*
+ * Who gives back the last user has it alone. Of a parent's nothing is touched but the descriptors,
+ * which are the child's as well.
+ */
 void rs_set_put(struct rs_set *set)
 {
 	int users;
@@ -112,7 +117,7 @@ bool rs_set_is(int fd)
 	return is;
 }
 
-/* ---- members ------------------------------------------------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 static struct rs_member *set_member(struct rs_set *set, const struct rs *rs)
 {
@@ -224,7 +229,10 @@ static int set_enter(struct rs_set *set, struct rs *rs, struct rs_member **m)
 	return 0;
 }
 
-/* epoll_ctl(2): EPOLLEXCLUSIVE is for EPOLL_CTL_ADD and with few others, and what has it is not changed. */
+/*
+ * epoll_ctl(2): EPOLLEXCLUSIVE is for EPOLL_CTL_ADD and with few others, and
+ * what has it is not changed.
+ */
 static bool is_exclusive_wrong(int op, uint32_t events, const struct rs_member *m)
 {
 	if (m && m->events & EPOLLEXCLUSIVE)
@@ -262,7 +270,7 @@ int rs_set_change(struct rs_set *set, int op, struct rs *rs, const struct epoll_
 	return 0;
 }
 
-/* ---- looking -------------------------------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 /* What is to be told of it. With its lock. */
 static uint32_t set_news(struct rs_member *m)

@@ -8,7 +8,7 @@
 
 #define BATCH 16 /* completions read at once */
 
-/* ---- events of the id -------------------------------------------------------------------------------------------------------- */
+/* ---- events of the id ------------------------------------------------------------------------ */
 
 int rs_greet(struct rs *rs, enum rs_state state, int (*go)(struct rdma_cm_id *, struct rdma_conn_param *))
 {
@@ -34,7 +34,10 @@ static int established(struct rs *rs, const struct rdma_cm_event *e)
 	return 0;
 }
 
-/* What is no answer: of the engine a negative errno, of InfiniBand a positive code. Who hangs up at once refuses. */
+/*
+ * What is no answer: of the engine a negative errno, of InfiniBand a positive code. Who
+ * hangs up at once refuses.
+ */
 static int step_reason(const struct rdma_cm_event *e)
 {
 	if (e->status == -ECONNRESET || e->status == -ENOTCONN)
@@ -84,7 +87,7 @@ static void take_events(struct rs *rs)
 	}
 }
 
-/* ---- completions --------------------------------------------------------------------------------------------------------------- */
+/* ---- completions ----------------------------------------------------------------------------- */
 
 static void take_completions(struct rs *rs)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* The sending half of stream rsockets, and what both halves stand on: blocks, queue pair, greeting. */
+/*
+ * The sending half of stream rsockets, and what both halves stand on: blocks, queue pair, greeting.
+ */
 #include "front/verbs/ops.h"
 #include "front/verbs/rs/rs.h"
 
@@ -16,7 +18,7 @@
 #define CREDIT_MASK 0xffffu
 #define LEAST_BLOCK 512 /* of another end's that is believed */
 
-/* ---- equipment ------------------------------------------------------------------------------------------------------------- */
+/* ---- equipment ------------------------------------------------------------------------------- */
 
 static uint32_t stream_within(int wanted, uint32_t least, uint32_t most)
 {
@@ -99,9 +101,12 @@ void rs_unequip(struct rs *rs)
 	rs->maps.theirs = NULL;
 }
 
-/* ---- greeting --------------------------------------------------------------------------------------------------------------- */
+/* ---- greeting -------------------------------------------------------------------------------- */
 
-/* 0  "hrs1"   4  bytes of a block   8  messages of data that it takes   10  mappings of ours that it remembers; network byte order */
+/*
+ * 0 "hrs1" 4 bytes of a block 8 messages of data that it takes 10 mappings of ours that it
+ * remembers; network byte order
+ */
 struct hello {
 	char mark[4];
 	__be32 block;
@@ -134,9 +139,12 @@ bool rs_hello_get(struct rs *rs, const struct rdma_conn_param *p)
 	return true;
 }
 
-/* ---- posting ----------------------------------------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
-/* Of those that need no block every so manieth tells of all before it, which is enough for the places that they take. */
+/*
+ * Of those that need no block every so manieth tells of all before it, which is enough for
+ * the places that they take.
+ */
 static bool tells(struct rs *rs, const struct rs_message *m)
 {
 	if (!m->block && m->kind == RS_DATA && ++rs->out.untold < rs->out.places / 4)
@@ -180,7 +188,10 @@ int rs_tell(struct rs *rs, enum rs_kind kind, const void *data, uint32_t len)
 	return rs_post(rs, &(struct rs_message){ .kind = kind, .from = data, .len = len });
 }
 
-/* The other end may wait for it: half of what it has makes a message worth while. Without a place it goes with the next that leaves. */
+/*
+ * The other end may wait for it: half of what it has makes a message worth while. Without a place
+ * it goes with the next that leaves.
+ */
 void rs_return_credit(struct rs *rs)
 {
 	if (rs->in.owed * 2 >= rs->in.blocks && rs->out.sent - rs->out.done < rs->out.places + RS_CONTROL)
@@ -227,7 +238,7 @@ void rs_completed(struct rs *rs, const struct ibv_wc *wc)
 	}
 }
 
-/* ---- what the program sends ---------------------------------------------------------------------------------------------------- */
+/* ---- what the program sends ------------------------------------------------------------------ */
 
 uint32_t rs_gather(struct rs_piece *p, char *to, uint32_t room)
 {

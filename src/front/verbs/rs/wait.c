@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Sleeping for an rsocket: in poll(2) on the descriptor of its completion channel, that of its id's events, and rs.fd. One thread may take
- * in what another sleeps for, and the descriptor that told of it with it; so whoever changes something while others sleep writes rs.fd. That stays
- * readable until the last of those who slept then has got up. Who lies down later looks first, and is not counted; should something have
- * happened since, it is rung for once more by then.
+ * Sleeping for an rsocket: in poll(2) on the descriptor of its completion channel, that of its id's
+ * events, and rs.fd. One thread may take in what another sleeps for, and the descriptor that told
+ * of it with it; so whoever changes something while others sleep writes rs.fd. That stays readable
+ * until the last of those who slept then has got up. Who lies down later looks first, and is not
+ * counted; should something have happened since, it is rung for once more by then.
  */
 #include "base/clock.h"
 #include "front/verbs/ops.h"
@@ -59,7 +60,8 @@ int rs_lie_down(struct rs *rs, struct hd_node *node, uint32_t seen, struct pollf
 	if (rs->wait.changes != seen || rs->closed)
 		return 0;
 	p[n++] = (struct pollfd){ .fd = rs->fd, .events = POLLIN };
-	if (rs->ch && rs->state != RS_LISTENING) /* whose events are for the thread that lets callers in */
+	/* whose events are for the thread that lets callers in */
+	if (rs->ch && rs->state != RS_LISTENING)
 		p[n++] = (struct pollfd){ .fd = rs->ch->fd, .events = POLLIN };
 	if (rs->v.channel)
 		p[n++] = (struct pollfd){ .fd = rs->v.channel->fd, .events = POLLIN };
@@ -68,7 +70,7 @@ int rs_lie_down(struct rs *rs, struct hd_node *node, uint32_t seen, struct pollf
 	return n;
 }
 
-/* ---- one rsocket -------------------------------------------------------------------------------------------------------------- */
+/* ---- one rsocket ----------------------------------------------------------------------------- */
 
 static int sleep_for(struct rs *rs, int ms)
 {
@@ -110,7 +112,10 @@ void rs_sleep_aside(struct rs *rs, bool calls)
 	rs_get_up(rs, heard);
 }
 
-/* Look for a while before it sleeps, since what it waits for often comes at once. Others may have the lock in between. */
+/*
+ * Look for a while before it sleeps, since what it waits for often comes at once. Others may
+ * have the lock in between.
+ */
 static bool wait_look(struct rs *rs, struct hd_busy_polling *looking)
 {
 	uint32_t before = rs->wait.changes;

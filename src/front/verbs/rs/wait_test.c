@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* Several threads that sleep for one rsocket: each is woken by what happens after it has looked, whoever gets up in between. */
+/*
+ * Several threads that sleep for one rsocket: each is woken by what happens after it has looked,
+ * whoever gets up in between.
+ */
 #include "base/clock.h"
 #include "front/verbs/rs/rs.h"
 

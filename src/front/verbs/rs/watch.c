@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* What has happened to an rsocket, as poll(2) says it, and sleeping for several of them, and the kernel's descriptors, at once. */
+/*
+ * What has happened to an rsocket, as poll(2) says it, and sleeping for several of them, and the
+ * kernel's descriptors, at once.
+ */
 #include "front/verbs/rs/rs.h"
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * ibv_open_qp(3) of a queue pair that is in another context of the host, and of the same inode's domain. It stays there, and lives until the
- * last handle has gone, wherever that is; what is done to it through a handle here is a question that its context answers. When that
- * context goes, the queue pair is in error for all who have it.
+ * ibv_open_qp(3) of a queue pair that is in another context of the host, and of the same inode's
+ * domain. It stays there, and lives until the last handle has gone, wherever that is; what is done
+ * to it through a handle here is a question that its context answers. When that context goes, the
+ * queue pair is in error for all who have it.
  */
 #include "front/verbs/call.h"
 
@@ -32,7 +33,7 @@ struct telling {
 static_assert(sizeof(struct asking) <= HD_ASK_MAX && sizeof(struct telling) <= HD_ASK_MAX,
 	      "questions and answers find room");
 
-/* ---- who has a handle ------------------------------------------------------------------------------------------------------------------- */
+/* ---- who has a handle ------------------------------------------------------------------------ */
 
 struct hv_far {
 	LIST_ENTRY(hv_far) entry; /* hv_context.fars */
@@ -45,7 +46,10 @@ struct hv_far {
 	bool gone; /* the queue pair is no more */
 };
 
-/* 0 or a positive errno: *err that of the question, else that of its answer, which is in *t. Without the lock; no point of cancellation. */
+/*
+ * 0 or a positive errno: *err that of the question, else that of its answer, which is in *t.
+ * Without the lock; no point of cancellation.
+ */
 static int far_call(struct hv_far *far, struct asking *q, struct telling *t, int *err)
 {
 	struct hv_context *ctx = far->domain->ctx;
@@ -66,7 +70,7 @@ static int far_call(struct hv_far *far, struct asking *q, struct telling *t, int
 	return *err ? *err : t->err;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------------------------------------------ */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 /* The queue pair, or its context, is no more. With the lock. */
 static void far_lost(struct hd_follow *follow, int err)
@@ -181,7 +185,7 @@ void hv_far_close(struct hv_qp *handle)
 	hv_leave(ctx);
 }
 
-/* ---- what is done to it ------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is done to it ---------------------------------------------------------------------- */
 
 int hv_far_modify(struct hv_qp *handle, const struct ibv_qp_attr *attr, int mask)
 {
@@ -214,7 +218,7 @@ int hv_far_query(struct hv_qp *handle, struct ibv_qp_attr *attr, int mask, struc
 	return 0;
 }
 
-/* ---- the queue pair's side ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the queue pair's side ------------------------------------------------------------------- */
 
 struct hv_sharer {
 	LIST_ENTRY(hv_sharer) entry; /* hv_qp.sharers */
@@ -362,7 +366,7 @@ int hv_far_asked(void *owner, const struct hd_question *q)
 	return sizeof(t);
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* The events of a queue pair that receives. */
 static bool is_told(enum ibv_event_type type)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * Queues of an inode's domain that messages name although they come by a queue pair of another context. Its context asks the queue's for a
- * guest, and pairs an endpoint of its own with it, by which the engine sends on what names that queue:
+ * Queues of an inode's domain that messages name although they come by a queue pair of another
+ * context. Its context asks the queue's for a guest, and pairs an endpoint of its own with it, by
+ * which the engine sends on what names that queue:
  *
  *	sender ──► queue pair ─┈ hv_via ──────────► hv_guest ─► queue
  *
@@ -22,7 +23,7 @@ struct lend {
 	uint32_t rnr_timer_us;
 };
 
-/* ---- the queue pair's side ------------------------------------------------------------------------------------------------------------ */
+/* ---- the queue pair's side ------------------------------------------------------------------- */
 
 struct hv_via {
 	LIST_ENTRY(hv_via) entry; /* hv_domain.vias */
@@ -164,7 +165,7 @@ void hv_lend_forget(struct hv_qp *real)
 	lend_forget(real, NULL);
 }
 
-/* ---- the queue's side ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the queue's side ------------------------------------------------------------------------ */
 
 struct hv_guest {
 	LIST_ENTRY(hv_guest) entry; /* hv_domain.guests */
@@ -218,7 +219,10 @@ static void lend_followed(struct hd_follow *follow, int err)
 	hd_deferred_post(g->domain->ctx->node, &g->deferred);
 }
 
-/* Its endpoint, which the queue pair's context vouches for; it is found by its completions from now on. */
+/*
+ * Its endpoint, which the queue pair's context vouches for; it is found by its
+ * completions from now on.
+ */
 static int guest_open(struct hv_guest *g)
 {
 	const struct hd_ep_attr attr = {

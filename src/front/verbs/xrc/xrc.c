@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * ibv_open_xrcd(3), ibv_open_qp(3). What is in a domain without an inode is found through its context alone. That of an inode has all contexts
- * of a user on this host (and in one network namespace): its number is drawn at random by the first who opens it, and the others find it by
- * the inode, in a file in memory that only this user can read (base/shared.h). Whoever has that file open has the domain, which is what O_CREAT
- * and O_EXCL ask for. Nobody else can name it.
+ * ibv_open_xrcd(3), ibv_open_qp(3). What is in a domain without an inode is found through its
+ * context alone. That of an inode has all contexts of a user on this host (and in one network
+ * namespace): its number is drawn at random by the first who opens it, and the others find it by
+ * the inode, in a file in memory that only this user can read (base/shared.h). Whoever has that
+ * file open has the domain, which is what O_CREAT and O_EXCL ask for. Nobody else can name it.
  */
 #include "front/verbs/xrc/xrc.h"
 #include "base/advice.h"
@@ -26,7 +27,7 @@ uint64_t hv_xrcd_number(const struct hv_xrcd *xrcd)
 	return xrcd->domain->number;
 }
 
-/* ---- the secret ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the secret ------------------------------------------------------------------------------ */
 
 #define SECRET_MAGIC UINT64_C(0x6372786c64646568) /* "heddlxrc" */
 #define SECRET_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
@@ -74,7 +75,10 @@ static int xrc_secret_alone(int oflags, uint64_t *number)
 	return -hd_random(number, sizeof(*number));
 }
 
-/* 0 or a positive errno, as the kernel has them: EINVAL where it is there and is not to be, EAGAIN the other way round. */
+/*
+ * 0 or a positive errno, as the kernel has them: EINVAL where it is there and is not to be,
+ * EAGAIN the other way round.
+ */
 static int xrc_secret_open(const struct hv_context *ctx, const struct stat *st, int oflags,
 			   struct hd_shared *out, uint64_t *number)
 {
@@ -99,7 +103,7 @@ static int xrc_secret_open(const struct hv_context *ctx, const struct stat *st, 
 	return rc == -EEXIST ? EINVAL : rc == -ENOENT ? EAGAIN : -rc;
 }
 
-/* ---- domains ------------------------------------------------------------------------------------------------------------------- */
+/* ---- domains --------------------------------------------------------------------------------- */
 
 static struct hv_domain *domain_of(const struct hv_context *ctx, const struct stat *st)
 {
@@ -143,7 +147,10 @@ void hv_domain_put(struct hv_domain *d)
 	free(d);
 }
 
-/* The inode alone: a duplicate would hold the program's flock(2), and take its fcntl(2) locks away when it is closed. -1: errno. */
+/*
+ * The inode alone: a duplicate would hold the program's flock(2), and take its fcntl(2) locks away
+ * when it is closed. -1: errno.
+ */
 static int inode_keep(int fd)
 {
 	char path[32];
@@ -181,7 +188,10 @@ static int domain_claim(struct hv_context *ctx, const struct stat *st, const str
 	return 0;
 }
 
-/* 0 or a positive errno, as the kernel has them: EAGAIN where it is to be there and is not. With the lock. */
+/*
+ * 0 or a positive errno, as the kernel has them: EAGAIN where it is to be there
+ * and is not. With the lock.
+ */
 static int xrc_domain_get(struct hv_context *ctx, const struct ibv_xrcd_init_attr *attr,
 			  struct hv_domain **out)
 {
@@ -279,7 +289,7 @@ int hv_close_xrcd(struct ibv_xrcd *pub)
 	return 0;
 }
 
-/* ---- handles of queue pairs that receive ------------------------------------------------------------------------------------------ */
+/* ---- handles of queue pairs that receive ----------------------------------------------------- */
 
 /* Nothing is posted to handles. */
 static const enum hd_qp_state nothing_posted = HD_QP_RESET;

@@ -123,6 +123,28 @@ timeout -k 5 60 "$BUILD/heddle" run --drop-in -- "$fake/loader" >"$scratch/log" 
 		'^mixed rdma_cm: heddle1 used' '^round 1: opened' '^without a number: the same' && ! grep -q failed "$scratch/log" && [ "$(grep -c '^heddle' "$scratch/log")" = 2 ]
 judge "heddle run --drop-in" "a program that loads libibverbs is not served"
 
+# without --drop-in they find the library's own functions, and are told what helps: once, and only they
+listed() {
+	run "$@" python3 - <<-'END'
+		import ctypes
+		verbs = ctypes.CDLL("libibverbs.so.1")
+		for _ in range(2):
+		    verbs.ibv_get_device_list(None)
+		ctypes.CDLL("librdmacm.so.1").rdma_get_devices(None)
+	END
+}
+listed "$BUILD/heddle" run -- && has '^heddle.[0-9]+. warn verbs: .*libibverbs.*: try heddle run --drop-in$' && [ "$(wc -l <"$scratch/log")" = 1 ]
+judge "a program that loads libibverbs is told of --drop-in" "it is not, or more than once"
+run "$BUILD/heddle" run -- python3 -c 'import ctypes; ctypes.CDLL("librdmacm.so.1").rdma_get_devices(None)' &&
+	has '^heddle.[0-9]+. warn verbs: .*librdmacm.*: try heddle run --drop-in$'
+judge "a program that loads librdmacm is told of --drop-in" "it is not"
+listed "$BUILD/heddle" run --drop-in -- && [ ! -s "$scratch/log" ]
+judge "nobody is told of --drop-in who has it" "it is said all the same"
+listed "$BUILD/heddle" run -l error -- && [ ! -s "$scratch/log" ]
+judge "HEDDLE_LOG=error leaves that out" "it does not"
+run ibv_devices && ! has drop-in
+judge "nor is a program that is linked with libibverbs" "it is said all the same"
+
 # what is preloaded already stays, and in front
 LD_PRELOAD=libm.so.6 run env && has "^LD_PRELOAD=libm.so.6:$BUILD/preload/libheddle-verbs.so$"
 judge "LD_PRELOAD is kept" "it is not"

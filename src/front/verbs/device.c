@@ -62,9 +62,9 @@ struct ibv_context *hv_real_import(int cmd_fd)
 
 	if (!HV_REAL(ibv_import_device))
 		return hv_fail(EINVAL);
-	real_alone = true;
+	real_alone = hv_real_asked = true;
 	context = HV_REAL(ibv_import_device)(cmd_fd);
-	real_alone = false;
+	real_alone = hv_real_asked = false;
 	return context;
 }
 
@@ -75,8 +75,12 @@ HV_PUBLIC struct ibv_device **ibv_get_device_list(int *count)
 
 	if ((hv_elsewhere || real_alone) && HV_REAL(ibv_get_device_list))
 		return HV_REAL(ibv_get_device_list)(count);
-	if (HV_REAL(ibv_get_device_list))
+	hv_real_notice(__builtin_return_address(0)); /* librdmacm asks here */
+	if (HV_REAL(ibv_get_device_list)) {
+		hv_real_asked = true;
 		real = HV_REAL(ibv_get_device_list)(&real_count);
+		hv_real_asked = false;
+	}
 	if (!real)
 		real_count = 0;
 	list = list_make(real, real_count);

@@ -6,10 +6,14 @@
  */
 #include "front/verbs/real.h"
 
+#include "base/config.h"
+#include "base/log.h"
 #include "front/verbs/entry.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,6 +53,40 @@ static bool real_is_ours(const void *function)
 	marker = dlsym(handle, "heddle_verbs_marker");
 	dlclose(handle);
 	return marker != NULL;
+}
+
+HD_THREAD_LOCAL bool hv_real_asked;
+
+/* The library that this address is in, if it is one of the real ones; NULL. */
+static const char *real_holding(const void *address, Dl_info *info)
+{
+	const char *name;
+
+	if (!dladdr(address, info) || real_is_ours(address))
+		return NULL;
+	name = strrchr(info->dli_fname, '/');
+	name = name ? name + 1 : info->dli_fname;
+	return strncmp(name, "libibverbs.so", 13) && strncmp(name, "librdmacm.so", 12) ? NULL
+										       : info->dli_fname;
+}
+
+void hv_real_notice(const void *caller)
+{
+	static atomic_bool said;
+	const char *library;
+	int before = errno;
+	Dl_info info;
+
+	if (hv_real_asked || atomic_load_explicit(&said, memory_order_relaxed))
+		return;
+	library = real_holding(caller, &info);
+	if (library && !atomic_exchange(&said, true)) {
+		hd_config_choice(HD_SET_LOG); /* the level, of which nobody may have asked yet */
+		hd_warn("the program has loaded %s itself, which does not know heddle0 and heddle1: "
+			"try heddle run --drop-in",
+			library);
+	}
+	errno = before;
 }
 
 static void *load(const char *library)

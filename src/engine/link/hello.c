@@ -518,30 +518,9 @@ static bool last_words_come(const struct hd_peer *peer)
 	return false;
 }
 
-/*
- * A caller who is heard of no more, neither over the link that he called by nor over a better one.
- */
-static bool is_heard_no_more(const struct hd_peer *peer)
+bool hd_hello_is_missed(const struct hd_peer *peer)
 {
 	return peer->state == HD_PEER_SHAKING && !peer->shaking && !last_words_come(peer);
-}
-
-static struct hd_peer *one_heard_no_more(struct hd_node *node)
-{
-	struct hd_peer *peer = hd_links(node)->peers;
-
-	while (peer && !is_heard_no_more(peer))
-		peer = peer->hh.next;
-	return peer;
-}
-
-static void callers_missed(struct hd_timer *timer)
-{
-	struct hd_node *node = hd_node_of(timer, struct hd_links, missed);
-	struct hd_peer *peer;
-
-	while ((peer = one_heard_no_more(node)))
-		hd_peer_drop(peer, -ECONNRESET);
 }
 
 void hd_link_missed(struct hd_node *node, const struct hd_node_id *id)
@@ -549,10 +528,8 @@ void hd_link_missed(struct hd_node *node, const struct hd_node_id *id)
 	struct hd_peer *peer = hd_peer_of_ours(node, id);
 
 	hd_assert_locked(node);
-	if (!peer || !is_heard_no_more(peer))
-		return;
-	hd_links(node)->missed.fn = callers_missed; /* outside of the transport */
-	hd_timer_set(node, &hd_links(node)->missed, 0);
+	if (peer && hd_hello_is_missed(peer))
+		hd_peer_busy(peer); /* and is dropped outside of the transport */
 }
 
 /* The first link to a peer has gone in the middle of the greeting. */

@@ -134,7 +134,6 @@ void hd_links_reap_all(struct hd_node *node)
 	hd_links_reap(node);
 	assert(TAILQ_EMPTY(&hd_links(node)->fallen));
 	hd_timer_stop(node, &hd_links(node)->settles);
-	hd_timer_stop(node, &hd_links(node)->missed);
 }
 
 /* ---- the node's ------------------------------------------------------------------------------ */

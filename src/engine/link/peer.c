@@ -301,6 +301,15 @@ static int ctl_push(struct hd_peer *peer)
 }
 
 /* Push what is queued for the peer; how much of it went. */
+/* A caller who has gone before his HELLO was delivered: hd_link_missed. How many those are. */
+static int drop_missed(struct hd_peer *peer)
+{
+	if (!hd_hello_is_missed(peer))
+		return 0;
+	hd_peer_drop(peer, -ECONNRESET);
+	return 1;
+}
+
 static int peer_push(struct hd_push *push)
 {
 	struct hd_peer *peer = hd_container(push, struct hd_peer, push);
@@ -308,7 +317,7 @@ static int peer_push(struct hd_push *push)
 	int n = 0;
 
 	if (peer->state != HD_PEER_LIVE || peer->link->down)
-		return 0;
+		return drop_missed(peer);
 	n += ctl_push(peer);
 	for (int i = 0; above->push[i] && TAILQ_EMPTY(&peer->ctl); i++)
 		n += above->push[i](peer);

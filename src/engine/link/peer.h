@@ -453,6 +453,12 @@ void hd_hello_finish(struct hd_peer *peer, struct hd_link *link);
  */
 void hd_hello_end(struct hd_peer *peer);
 
+/*
+ * hd_hello_is_missed: is it a caller who is heard of no more, neither over the link that he called
+ * by nor over a better one?
+ */
+bool hd_hello_is_missed(const struct hd_peer *peer);
+
 /* hd_hello_deliver: HELLO or USE has come over this link. */
 int hd_hello_deliver(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len);
 

@@ -37,8 +37,6 @@ struct hd_links {
 	struct hd_idmap op_ids;	      /* struct hd_pending by its id */
 	TAILQ_HEAD(, hd_link) fallen; /* links that are down and wait for close() */
 	struct hd_timer settles;      /* some of these cannot be yet */
-	/* hello.c: a caller may have gone before his HELLO was delivered */
-	struct hd_timer missed;
 	const struct hd_link_observers *observers;
 	struct hd_peer *nowhere; /* stands for the peer of an unresolved destination */
 	struct hd_dest *nobody;	 /* stands for the other end of an endpoint that is not connected */

@@ -51,11 +51,12 @@ struct limit {
 
 static struct limit limit_of(struct hd_fi_ep *ep, int optname)
 {
-	int max = optname - HD_FI_OPT_MAX, inject = optname - HD_FI_OPT_INJECT;
+	/* any number may have been asked for */
+	unsigned max = (unsigned)optname - HD_FI_OPT_MAX, inject = (unsigned)optname - HD_FI_OPT_INJECT;
 
-	if (max >= 0 && max < HD_FI_LIMITS)
+	if (max < HD_FI_LIMITS)
 		return (struct limit){ &ep->attr.max[max], ep->attr.most.max[max] };
-	if (inject >= 0 && inject < HD_FI_LIMITS)
+	if (inject < HD_FI_LIMITS)
 		return (struct limit){ &ep->call.max[inject].inject, ep->attr.most.inject };
 	return (struct limit){ 0 };
 }

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,8 @@ static void options(struct ct *ct)
 	CT_EQ(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, 9999, &value, sizeof(value)), -FI_ENOPROTOOPT);
 	CT_EQ(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, 9999, &value, &len), -FI_ENOPROTOOPT);
 	CT_EQ(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, -1, NULL, NULL), -FI_ENOPROTOOPT);
+	CT_EQ(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, INT_MIN, &value, &len), -FI_ENOPROTOOPT);
+	CT_EQ(ct, fi_setopt(&e.ep->fid, FI_OPT_ENDPOINT, INT_MIN, &value, sizeof(value)), -FI_ENOPROTOOPT);
 	CT_EQ(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, NULL, &len), -FI_EINVAL);
 	CT_EQ(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, NULL), -FI_EINVAL);
 	CT_EQ(ct, fi_getopt(&e.ep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &value, NULL), -FI_EINVAL);

@@ -18,6 +18,7 @@
  * id counts: the called end answers MERGED to a call while its own, known to lead to the same node,
  * counts; and a caller that finds itself called by a smaller id gives up its own and waits.
  */
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -232,13 +233,20 @@ static void greeting_drop(struct hd_peer *peer)
 			hello_leave(links[i]);
 }
 
-/* What keeps shared memory from this other end, as far as is known, and what to do. */
-static const char *without_shm(const struct hd_link *link)
+/*
+ * What keeps shared memory from this other end, as far as is known, and what to do; err: of the
+ * call that asked for it, or 0.
+ */
+static const char *without_shm(const struct hd_link *link, int err)
 {
 	if (link->realm == HD_REALM_FAR)
 		return "is on another host, or in another network namespace: use HEDDLE_TRANSPORT=auto at both";
 	if (link->realm >= HD_REALM_USER && link->realm != hd_realm_own())
 		return "is of another user: run both as one, or use HEDDLE_TRANSPORT=auto at both";
+	if (err == -ECONNREFUSED)
+		return "does not listen at the UNIX socket that it has named: it has ended or become another program, and is to be started again, or it is in another network namespace: use HEDDLE_TRANSPORT=auto at both";
+	if (hd_is_short(-err))
+		return "cannot be asked for it, as something is short here";
 	return "shares none with this one: it has HEDDLE_TRANSPORT=tcp, or one of both says what is wrong; use HEDDLE_TRANSPORT=auto at both";
 }
 
@@ -248,29 +256,30 @@ static const char *without_shm(const struct hd_link *link)
  */
 static const char shm_alone[] = "HEDDLE_TRANSPORT=shm allows no data over it";
 
-/* May this link carry data? */
-static bool link_allowed(const struct hd_link *link)
+/* May this link carry data, where shared memory answers so? */
+static bool link_allowed(const struct hd_link *link, int err)
 {
 	if (hd_links(link->node)->transport_choice != HD_USE_SHM || !link->port->transport->addressed)
 		return true;
 	HD_LOG_EVERY_MS(1000, HD_LOG_WARN,
-			"HEDDLE_TRANSPORT=shm allows nothing but shared memory, and the other end %s",
-			without_shm(link));
+			"HEDDLE_TRANSPORT=shm allows nothing but shared memory, and the other end %s%s",
+			without_shm(link, err), hd_is_short(-err) ? hd_advice(-err) : "");
 	return false;
 }
 
 /*
- * There is no better link, for this reason: take the first, if that is
- * allowed and somebody is there.
+ * There is no better link, for this reason: take the first, if that is allowed and somebody is
+ * there. That nobody is at a join socket means it where nothing else counts: a living peer behind
+ * a translation of addresses has his in a network namespace of his own.
  */
 static void without(struct hd_peer *peer, int err)
 {
 	if (err == -ESRCH)
 		hd_link_down(peer->shaking, -ECONNREFUSED, "the process has ended");
-	else if (link_allowed(peer->shaking))
+	else if (link_allowed(peer->shaking, err))
 		hd_hello_choose(peer, peer->shaking);
 	else
-		hd_link_down(peer->shaking, -EHOSTUNREACH, shm_alone);
+		hd_link_down(peer->shaking, err == -ECONNREFUSED ? err : -EHOSTUNREACH, shm_alone);
 }
 
 /*
@@ -489,7 +498,7 @@ static int hello_use(struct hd_link *link)
 
 	if (!peer || peer->initiator || peer->state != HD_PEER_SHAKING)
 		return hd_link_broken(link, "a choice that is not theirs");
-	if (!link_allowed(link))
+	if (!link_allowed(link, 0))
 		return greeting_fail(link, -EHOSTUNREACH, shm_alone);
 	hd_hello_finish(peer, link);
 	return 0;

@@ -2,8 +2,10 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The greeting: calls that cross, come twice, come to nothing, or take their time. */
 #include "engine/test/test_wire.h"
+#include "said.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -338,6 +340,69 @@ static void shm_alone_means_shm_alone(void **state)
 	}
 }
 
+#define JOIN_NAME (2 + 8) /* within an advert of shared memory: docs/shm-layout.md */
+
+/* Somebody takes the call of s, and says that he is to be joined where nobody listens. */
+static void answer_with_no_join_socket(struct side *s, struct wire *w)
+{
+	const struct hd_pkt hello = { .kind = HD_PKT_HELLO };
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(at);
+	struct hd_hello h;
+
+	assert_int_equal(bind(fd, (void *)&at, len), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	assert_int_equal(getsockname(fd, (void *)&at, &len), 0);
+	assert_int_equal(hd_dest_get(s->node, (void *)&at, &s->to), 0);
+	assert_int_equal(
+		hd_send(s->ep, s->to, "hello", 6, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE | HD_SEND_INJECT)), 0);
+	*w = (struct wire){ .node = s->node, .fd = accept(fd, NULL, NULL), .id.word = { 1, 2 } };
+	close(fd);
+	assert_true(w->fd >= 0);
+	assert_int_equal(fcntl(w->fd, F_SETFL, O_NONBLOCK), 0);
+	wire_hear_kind(w, HD_PKT_HELLO);
+	memcpy(&w->theirs, w->payload, sizeof(w->theirs));
+	wire_hello(w, &h);
+	memcpy(h.advert, w->theirs.advert, sizeof(h.advert));
+	h.advert_len = w->theirs.advert_len;
+	assert_int_equal(h.advert[0], HD_TNUM_SHM);
+	h.advert[JOIN_NAME] ^= 1;
+	wire_say(w, &hello, &h, sizeof(h));
+}
+
+/*
+ * He has become another program, or is behind a translation of addresses: with shared memory alone
+ * that is said, else the first link is taken.
+ */
+static void nobody_is_at_the_join_socket(void **state)
+{
+	static const char *const ways[] = { "shm", "auto" };
+
+	for (int i = 0; i < 2; i++) {
+		struct wire w;
+		struct side s;
+
+		open_with(&s, ways[i]);
+		said_begin();
+		answer_with_no_join_socket(&s, &w);
+		if (i) {
+			wire_hear_kind(&w, HD_PKT_USE);
+			assert_false(said("nothing but shared memory", ""));
+		} else {
+			while (!hd_cq_peek(s.cq))
+				hd_node_poll(s.node);
+			assert_int_equal(hd_cq_peek(s.cq)->err, HD_S_REFUSED);
+			hd_cq_pop(s.cq);
+			assert_true(said("nothing but shared memory", "become another program"));
+		}
+		said_end();
+		wire_hang_up(&w);
+		side_close(&s);
+	}
+	unsetenv("HEDDLE_TRANSPORT");
+}
+
 /* ---- closing in the middle ------------------------------------------------------------------- */
 
 /* The node closes at every step of the greeting, on either side. */
@@ -392,6 +457,8 @@ int main(void)
 		cmocka_unit_test(a_time_without_progress_does_not_count),
 		cmocka_unit_test(called_that_computes_loses_nothing),
 		cmocka_unit_test(silence_times_out),
+		/* before others that say so: a line a second */
+		cmocka_unit_test(nobody_is_at_the_join_socket),
 		cmocka_unit_test(shm_alone_means_shm_alone),
 		cmocka_unit_test(node_closes_within_the_greeting),
 		cmocka_unit_test(node_closes_between_two_tries),

@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The Heddle authors
 #
-# heddle info --links says why a program hangs: waits.sh HEDDLE FAKE_NODE STATIC_PROGRAM STUCK. STUCK hangs in each of the ways.
+# heddle info --links says why a program hangs: waits.sh HEDDLE FAKE_NODE STATIC_PROGRAM STUCK STUCK_CM [STUCK_DAT]. These hang in each of the ways.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/tap.sh
 . "$root/tests/tap.sh"
-heddle=$1 fake_node=$2 stuck=$4
+heddle=$1 fake_node=$2 stuck=$4 stuck_cm=$5 stuck_dat=${6:-}
 export LC_ALL=C HEDDLE_UNEXPECTED_PEER=256K
 unset HEDDLE_TRANSPORT FI_PROVIDER FI_PROVIDER_PATH
 
-# What is said of a program that hangs in that way, over that transport, or is stopped besides: the lines of its process, of all its nodes, in $tap_scratch/said.
+# hang WAY TRANSPORT [STOPPED [PROGRAM]]: what is said of a program that hangs in that way, over that transport, or is stopped besides: the lines of its process, of
+# all its nodes, in $tap_scratch/said.
 hang() {
 	local pid status=0
-	coproc STUCK { exec "$heddle" run -t "$2" -l debug -- "$stuck" "$1" 2>"$tap_scratch/log"; }
+	coproc STUCK { exec "$heddle" run -t "$2" -l debug -- "${4:-$stuck}" "$1" 2>"$tap_scratch/log"; }
 	local reader=${STUCK[0]} writer=${STUCK[1]} word=
 	pid=$STUCK_PID
 	read -r -t 60 word <&"$reader" || true
@@ -38,10 +39,17 @@ nodes = json.load(open('$tap_scratch/json'))['nodes']
 print([e['waits_for'] for n in nodes if n['program'] == 'stuck' for e in n['endpoints'] if e['waits_for']])"
 }
 
-check "a connection that nobody answers" hang unanswered shm
-check_output "its endpoint waits for the other end to accept" 'msg [0-9]+, asked: .* waits for the other end to accept \(fi_accept, rdma_accept\)$' cat "$tap_scratch/said"
+# unanswered WHAT TRANSPORT ENDPOINT FOR [PROGRAM]: a call that nobody accepts: how its endpoint is shown, for whom it calls, and its listener
+unanswered() {
+	check "a call of $1 that nobody accepts, $2" hang unanswered "$2" "" "${5:-$stuck}"
+	check_output "waits for the other end to accept" "$3, asked: .* waits for the other end to accept \\(fi_accept, rdma_accept, dat_cr_accept\\)$4$" cat "$tap_scratch/said"
+	check_output "which waits for its program" "listener [0-9]+, open: .* waits for this program to accept or reject calls \\(1\\)$" cat "$tap_scratch/links"
+}
 
 for t in shm tcp; do
+	unanswered libfabric $t 'msg [0-9]+' ''
+	unanswered rdma_cm $t 'connection 0x[0-9a-f]{6}' ', for queue pair 0x[0-9a-f]{6}' "$stuck_cm"
+	[ -z "$stuck_dat" ] || unanswered uDAPL $t 'connection 0x[0-9a-f]{6}' '' "$stuck_dat"
 	check "a message without a receive, $t" hang no-receive $t
 	check_output "its endpoint waits for one" 'rdm 0, open: 0 receives posted, .* 1 messages wait.* waits for a receive to be posted here' cat "$tap_scratch/said"
 	check_output "JSON says so too" 'a receive to be posted here' json_says

@@ -26,6 +26,7 @@ uint64_t hd_view_layout(void)
 		sizeof(struct hd_ep),
 		sizeof(struct hd_qp),
 		sizeof(struct hd_conn),
+		sizeof(struct hd_service),
 		sizeof(struct hd_peer),
 		sizeof(struct hd_rq),
 		sizeof(struct hd_cq),
@@ -36,6 +37,8 @@ uint64_t hd_view_layout(void)
 		offsetof(struct hd_qp, life.state),
 		offsetof(struct hd_qp, respq),
 		offsetof(struct hd_conn, state),
+		offsetof(struct hd_conn, last.number),
+		offsetof(struct hd_service, pending),
 		offsetof(struct hd_peer, hh),
 		offsetof(struct hd_rq, match[1]),
 		HD_WIRE_VERSION,
@@ -65,6 +68,7 @@ struct view_parts {
 	struct hd_txq tx;
 	struct hd_qp qp;
 	struct hd_conn conn; /* idle: there is none */
+	struct hd_service service;
 	struct hd_bound_port port;
 	/* on whose credit or room the send queue waits; state DEAD: on nobody's */
 	struct hd_peer peer;
@@ -74,6 +78,8 @@ static const char *kind_of(const struct hd_ep *ep)
 {
 	if (ep->service)
 		return "listener";
+	if (ep->qp && ep->conn) /* of rdma_cm and uDAPL: the queue pair is another one */
+		return "connection";
 	if (ep->qp)
 		return !(ep->policy & HD_EP_PAIRED) ? "datagram queue pair"
 		       : ep->policy & HD_EP_DROP    ? "unreliable queue pair"
@@ -85,9 +91,9 @@ static const char *kind_of(const struct hd_ep *ep)
 
 static const char *state_of(const struct view_parts *v)
 {
-	if (v->ep.qp)
-		return hd_qp_state_name(v->qp.life.state);
-	return v->ep.conn ? hd_conn_state_name(v->conn.state) : "open";
+	if (v->ep.conn)
+		return hd_conn_state_name(v->conn.state);
+	return v->ep.qp ? hd_qp_state_name(v->qp.life.state) : "open";
 }
 
 /* What a connection under way waits for; NULL: there is none. */
@@ -98,7 +104,7 @@ static const char *conn_waits_for(const struct hd_conn *c)
 	case HD_CONN_REACHING:
 		return "the other end to be reached";
 	case HD_CONN_ASKED:
-		return "the other end to accept (fi_accept, rdma_accept)";
+		return "the other end to accept (fi_accept, rdma_accept, dat_cr_accept)";
 	case HD_CONN_AGREED:
 		return "this program to confirm";
 	case HD_CONN_ANSWERED:
@@ -161,8 +167,12 @@ static void say_ep(const struct view_parts *v, const struct hd_view_ep *shown, c
 	text[0] = '\0';
 	if (shown->cause == HD_VIEW_UNREAD)
 		snprintf(text, size, "its completion queue to be read: it is full");
+	else if (peer && v->conn.last.number)
+		snprintf(text, size, "%s, for queue pair 0x%06x", peer, v->conn.last.number);
 	else if (peer)
 		snprintf(text, size, "%s", peer);
+	else if (v->service.pending)
+		snprintf(text, size, "this program to accept or reject calls (%u)", v->service.pending);
 	else if (v->ep.qp)
 		say_queue_pair(v, text, size);
 	else if (shown->cause == HD_VIEW_NO_RECEIVE)
@@ -187,6 +197,7 @@ static bool view_parts_get(const struct hd_view_reader *r, const struct hd_ep *a
 	view_get(r, v->ep.tx, &v->tx, sizeof(v->tx));
 	view_get(r, v->ep.bound_port, &v->port, sizeof(v->port));
 	view_get(r, v->ep.conn, &v->conn, sizeof(v->conn));
+	view_get(r, v->ep.service, &v->service, sizeof(v->service));
 	if (!v->ep.qp)
 		return true;
 	if (!view_get(r, v->ep.qp, &v->qp, sizeof(v->qp)))

@@ -89,10 +89,12 @@ int hd_key_file_read(const char *path, uint8_t key[HD_KEY_SIZE], const char **wh
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0) {
 		rc = -errno;
-		*why = rc == -ENOENT
+		*why = rc == -ENOENT || rc == -ENOTDIR
 			       ? "it is not there: make it with `heddle key`, once, and copy it to each host"
 		       : rc == -EACCES
 			       ? "the user of this process may not open it: give him a copy of his own"
+		       : rc == -ELOOP || rc == -ENAMETOOLONG
+			       ? "it cannot be opened by that name: name one that `heddle key` has made"
 			       : "";
 		return rc;
 	}

@@ -17,9 +17,7 @@
 #include "base/key_file.h"
 #include "engine/engine.h"
 
-/*
- * 0 where the kernel has no such restriction; admin-guide/LSM/Yama of the kernel's documentation.
- */
+/* Of admin-guide/LSM/Yama of the kernel's documentation; 0 where there is no such restriction. */
 static int ptrace_scope(void)
 {
 	int scope = 0;
@@ -48,6 +46,30 @@ static const char *refused_copy(void)
 										   : "process_vm_writev";
 }
 
+static const char *scope_advice(int scope)
+{
+	return scope >= 3
+		       ? ": have it be 1 when the host starts, as it cannot be taken back before (/etc/sysctl.d)"
+		       : ": `sysctl kernel.yama.ptrace_scope=1` allows all of them";
+}
+
+void hd_host_unread(int error, char *text, size_t size)
+{
+	const char *refused = error == EPERM || error == ENOSYS ? refused_copy() : NULL;
+	int scope = ptrace_scope();
+
+	if (refused)
+		snprintf(text, size, "%s: %s%s", refused, strerror(error), hd_advice(error));
+	else if (error == EPERM && scope >= 2)
+		snprintf(text, size, "kernel.yama.ptrace_scope is %d%s", scope,
+			 scope == 2 ? ": be root, or set it to 1" : scope_advice(scope));
+	else if (error == EPERM)
+		snprintf(text, size, "the kernel does not let you read its memory: be its user%s, or root",
+			 scope ? ", and have HEDDLE_PTRACER=yes there" : "");
+	else
+		snprintf(text, size, "its memory cannot be read: it has perhaps just ended; try again");
+}
+
 static bool describe_memory(char *note, size_t size)
 {
 	int fd = memfd_create("heddle-info", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -71,12 +93,16 @@ static void describe_copies(char *note, size_t size)
 		snprintf(note, size, "no direct copies: %s: %s%s", refused, strerror(error),
 			 hd_advice(error));
 	else if (scope >= 3)
-		snprintf(note, size, "no direct copies: kernel.yama.ptrace_scope is %d", scope);
+		snprintf(note, size, "no direct copies: kernel.yama.ptrace_scope is %d%s", scope,
+			 scope_advice(scope));
 	else if (scope == 2)
-		snprintf(note, size, "direct copies with CAP_SYS_PTRACE only: kernel.yama.ptrace_scope is 2");
-	else if (scope == 1 && !hd_config_bool(HD_SET_PTRACER))
 		snprintf(note, size,
-			 "no direct copies: kernel.yama.ptrace_scope is 1 and HEDDLE_PTRACER is off");
+			 "direct copies with CAP_SYS_PTRACE only: kernel.yama.ptrace_scope is 2%s",
+			 scope_advice(scope));
+	else if (scope == 1 && !hd_config_bool(HD_SET_PTRACER))
+		snprintf(
+			note, size,
+			"no direct copies: kernel.yama.ptrace_scope is 1 and HEDDLE_PTRACER is off: set it to yes");
 	else if (scope == 1)
 		snprintf(note, size,
 			 "direct copies, asked for with PR_SET_PTRACER: kernel.yama.ptrace_scope is 1");

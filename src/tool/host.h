@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* What this host and its settings allow, as the next program that opens a node would find it. */
 
@@ -22,7 +23,7 @@ struct hd_host_address {
 struct hd_host_transport {
 	const char *name;
 	bool used;	/* HEDDLE_TRANSPORT allows it */
-	char note[160]; /* what it can do here */
+	char note[200]; /* what it can do here */
 };
 
 struct hd_host {
@@ -38,5 +39,8 @@ struct hd_host {
  * call, so that what is shown is what programs get.
  */
 void hd_host_read(struct hd_host *host);
+
+/* hd_host_unread: why another process's memory could not be read, with this errno; what to do. */
+void hd_host_unread(int error, char *text, size_t size);
 
 #endif

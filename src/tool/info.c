@@ -100,7 +100,8 @@ static void print_addresses(const struct hd_host *host)
 {
 	puts("\nAddresses that endpoints listen on, best first");
 	if (host->error)
-		printf("  none, no program can use Heddle here: %s\n", strerror(host->error));
+		printf("  none, no program can use Heddle here: %s%s\n", strerror(host->error),
+		       hd_advice(host->error));
 	for (unsigned i = 0; i < host->address_count; i++)
 		printf("  %-40s  %s\n", host->addresses[i].text, host->addresses[i].interface);
 }
@@ -224,7 +225,7 @@ static void print_inside(const struct hd_seen_nodes *nodes)
 		printf("  %7d  %s, %s%s\n", (int)node->pid, node->program, node->front,
 		       node->stopped ? ": stopped, by a signal or a debugger: `kill -CONT` lets it go on"
 				     : "");
-		if (node->unseen)
+		if (*node->unseen)
 			printf("             not shown: %s\n", node->unseen);
 		for (unsigned i = 0; i < node->ep_count; i++) {
 			const struct hd_seen_ep *ep = &node->eps[i];
@@ -357,7 +358,7 @@ static void json_links(struct hd_json *json, const struct hd_seen_node *node)
 
 static void json_inside(struct hd_json *json, const struct hd_seen_node *node)
 {
-	hd_json_text(json, "unseen", node->unseen);
+	hd_json_text(json, "unseen", *node->unseen ? node->unseen : NULL);
 	hd_json_open(json, "endpoints", '[');
 	for (unsigned i = 0; i < node->ep_count; i++) {
 		const struct hd_seen_ep *ep = &node->eps[i];
@@ -433,12 +434,13 @@ static int info_show(void (*print)(const struct hd_host *host, const struct hd_s
 	int rc = hd_nodes_scan(&nodes);
 	if (rc)
 		hd_complain("cannot look for running programs: %s%s", strerror(-rc),
-			    rc == -ENOENT ? ": mount /proc" : hd_advice(-rc));
+			    rc == -ENOENT || rc == -EACCES ? ": mount /proc" : hd_advice(-rc));
 	hd_host_read(&host);
 	print(&host, &nodes);
 	hd_nodes_free(&nodes);
 	if (fflush(stdout) || ferror(stdout)) {
-		hd_complain("cannot write: %s%s", strerror(errno), hd_advice(errno));
+		hd_complain("cannot write: %s%s", strerror(errno),
+			    errno == EBADF ? ": leave standard output open" : hd_advice(errno));
 		return HD_EXIT_OWN_FAILURE;
 	}
 	return rc ? HD_EXIT_OWN_FAILURE : 0;

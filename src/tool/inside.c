@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What a node of a running program is doing; see nodes.h. */
+#include "tool/host.h"
 #include "tool/nodes.h"
 
 #include <errno.h>
@@ -79,11 +80,10 @@ void hd_inside_read(struct hd_seen_node *node, const struct hd_node_page *page)
 	const struct hd_view_calls calls = { inside_ep, inside_peer, &in };
 
 	if (page->node_layout != hd_view_layout())
-		node->unseen = "it runs another build of Heddle: use the heddle beside its libraries";
+		snprintf(node->unseen, sizeof(node->unseen),
+			 "it runs another build of Heddle: use the heddle beside its libraries");
 	else if (hd_view_node(&reader, page->node_addr, &calls))
-		node->unseen = in.error == EPERM
-				       ? "the kernel does not let you read its memory: be its user, or root"
-				       : "its memory cannot be read: it has perhaps just ended; try again";
+		hd_host_unread(in.error, node->unseen, sizeof(node->unseen));
 }
 
 void hd_inside_free(struct hd_seen_node *node)

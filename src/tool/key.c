@@ -26,6 +26,21 @@ static const struct option key_options[] = {
 	{ 0 },
 };
 
+static const char *key_advice(int rc)
+{
+	switch (rc) {
+	case -ENOENT:
+	case -ENOTDIR:
+		return ": make its folder first";
+	case -EACCES:
+		return ": choose a folder that you may write in";
+	case -ENAMETOOLONG:
+		return ": choose a shorter name";
+	default:
+		return hd_advice(-rc);
+	}
+}
+
 static int run_key(int argc, char **argv)
 {
 	int option = getopt_long(argc, argv, "+:h", key_options, NULL), rc;
@@ -46,10 +61,7 @@ static int run_key(int argc, char **argv)
 			"%s is there already: a key is not written over; remove it first if nobody needs it",
 			argv[optind]);
 	else if (rc < 0)
-		hd_complain("cannot make %s: %s%s", argv[optind], strerror(-rc),
-			    rc == -ENOENT   ? ": make its folder first"
-			    : rc == -EACCES ? ": choose a folder that you may write in"
-					    : hd_advice(-rc));
+		hd_complain("cannot make %s: %s%s", argv[optind], strerror(-rc), key_advice(rc));
 	return rc < 0 ? HD_EXIT_OWN_FAILURE : 0;
 }
 

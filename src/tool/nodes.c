@@ -249,7 +249,8 @@ static int is_process(const struct dirent *d)
 int hd_nodes_scan(struct hd_seen_nodes *nodes)
 {
 	struct dirent **processes;
-	int count = scandir("/proc", &processes, is_process, by_number), rc = 0;
+	int count = scandir("/proc", &processes, is_process, by_number);
+	int rc = count ? 0 : -ENOENT; /* not even this process */
 
 	if (count < 0)
 		return -errno;

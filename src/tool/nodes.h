@@ -44,7 +44,7 @@ struct hd_seen_node {
 	char id[33]; /* in hexadecimal */
 	unsigned link_count;
 	struct hd_seen_link *links;
-	const char *unseen; /* why there is nothing of what follows; NULL: there is */
+	char unseen[200]; /* why there is nothing of what follows; empty: there is */
 	unsigned ep_count, peer_count;
 	struct hd_seen_ep *eps;
 	struct hd_seen_peer *peers;

@@ -170,7 +170,16 @@ static const char *run_advice(const char *path, int rc)
 		return ": name a program in it";
 	if (rc == -EACCES && !stat(path, &st) && !(st.st_mode & 0111))
 		return ": chmod +x makes it a program";
-	return rc == -EACCES ? ": this user may not" : hd_advice(-rc);
+	switch (rc) {
+	case -EACCES:
+		return ": this user may not: see the permissions of it and its folders, and how that is mounted";
+	case -E2BIG:
+		return ": pass fewer or shorter arguments and variables";
+	case -ETXTBSY:
+		return ": somebody writes to it: run it when that is done";
+	default:
+		return hd_advice(-rc);
+	}
 }
 
 static int exec_program(char **argv)

@@ -31,6 +31,7 @@ printf '#!/nonexistent/interpreter\n' >"$S/no-interpreter"
 chmod +x "$S/no-interpreter"
 mkdir -p "$S/bare" "$S/a:b" "$S/a b/preload"
 for folder in bare a:b "a b"; do cp "$B/heddle" "$S/$folder"; done
+: >"$S/empty-file"
 touch "$S/a:b/libheddle-fi.so" "$S/a b/libheddle-fi.so" "$S/a b/preload/libheddle-verbs.so"
 
 # The command.
@@ -63,6 +64,9 @@ no file for a key | say in which file the key shall be | heddle key
 two files for a key | one file is enough | heddle key a b
 a key that is there | a key is not written over; remove it first | touch "$S/there"; heddle key "$S/there"
 a folder that is not there | make its folder first | heddle key "$S/none/key"
+a file for its folder | make its folder first | heddle key "$S/empty-file/key"
+a very long name | choose a shorter name | heddle key "$S/$(printf %0300d 0)"
+no standard output | cannot write: .*: leave standard output open | heddle info 2>&1 >&-
 END
 
 # Settings and files.
@@ -79,6 +83,8 @@ an interface that is not there | there is no interface nix0: .ip address. lists 
 it alone | names no address of this host that is up: see .ip address. | HEDDLE_ADDR=nix0 heddle info
 an address of another host | this host has no address 203.0.113.7: .ip address. lists | HEDDLE_ADDR=203.0.113.7,lo heddle info
 no key file | it is not there: make it with .heddle key., once, and copy it to each host | HEDDLE_KEY_FILE=$S/none heddle info
+a file for the folder of a key | it is not there: make it with .heddle key. | HEDDLE_KEY_FILE=$S/empty/key heddle info
+a name for a key that none can have | it cannot be opened by that name: name one that .heddle key. has made | HEDDLE_KEY_FILE=$S/$(printf %0300d 0) heddle info
 a folder for a key | it is not a regular file: name one that .heddle key. has made | HEDDLE_KEY_FILE=$S heddle info
 an empty key file | there is no key in it: make one with .heddle key. | HEDDLE_KEY_FILE=$S/empty heddle info
 a key that others may open | others may open it: chmod 600 | serve HEDDLE_KEY_FILE=$S/open
@@ -123,6 +129,16 @@ check_output "a port that is taken" 'widen HEDDLE_PORTS, or end the program that
 said_of_ports() { taken 2>&1 | grep 'cannot enable'; }
 check_output "and nothing is said of a port that nobody asked for" 'at any address: Address already in use$' said_of_ports
 
+# beside COMMAND…: while a program of ours runs
+beside() {
+	local server ip port
+	timeout 20 "$P" serve >"$S/beside" &
+	server=$!
+	address_in "$S/beside" "$server" && "$@"
+	kill "$server"
+	wait "$server"
+}
+export -f beside address_in
 # What kernels and containers refuse.
 "$W" ptrace EPERM true
 if [ $? -eq 77 ]; then
@@ -132,6 +148,12 @@ else
 no memfd_create | no shared memory: memfd_create: .*: let the filter of system calls .* allow that; without it TCP alone | "$W" memfd_create EPERM "$B/heddle" info
 info without it | ^  shm .* no shared memory: memfd_create: .* allow that | "$W" memfd_create EPERM "$B/heddle" info
 info without copies | no direct copies: process_vm_readv: .* allow that | "$W" process_vm_readv EPERM "$B/heddle" info
+info of a program without them | not shown: process_vm_readv: Operation not permitted: let the filter of system calls .* allow that | beside "$W" process_vm_readv EPERM "$B/heddle" info --links
+the same on an old kernel | not shown: process_vm_readv: Function not implemented: let the filter of system calls .* allow that | beside "$W" process_vm_readv ENOSYS "$B/heddle" info --links
+info where no program can run | no program can use Heddle here: Operation not permitted: let the filter of system calls .* allow that | "$W" epoll_create1 EPERM "$B/heddle" info
+no domain | cannot open a domain: Operation not permitted: let the filter of system calls .* allow that | "$W" epoll_create1 EPERM timeout 20 "$P" serve
+a firewall that lets nobody out | cannot connect: .*: a firewall here lets nobody out to it | "$W" connect EPERM timeout 20 "$P" call 127.0.0.1 9
+and whom it was to reach | 127.0.0.1 port 9 cannot be reached: .*: a firewall here lets nobody out to it | HEDDLE_LOG=info "$W" connect EPERM timeout 20 "$P" call 127.0.0.1 9
 no epoll | what it sleeps on [(]epoll, eventfd, timerfd[)]: .* allow that | "$W" epoll_create1 EPERM timeout 20 "$P" serve
 no eventfd | what it sleeps on [(]epoll, eventfd, timerfd[)]: .* allow that | "$W" eventfd2 ENOSYS timeout 20 "$P" serve
 no timerfd | what it sleeps on [(]epoll, eventfd, timerfd[)]: .* allow that | "$W" timerfd_create EPERM timeout 20 "$P" serve
@@ -140,13 +162,44 @@ no listen | cannot enable an endpoint at any address: .* allow that | "$W" liste
 no addresses | the addresses of this host cannot be read .* allow that | "$W" netlink,ioctl EPERM "$B/heddle" info
 END
 fi
+# routed ROUTE: calls where this host has such a route
+routed() {
+	unshare -Urn bash -c 'ip link set lo up && ip route add $0 && HEDDLE_LOG=info exec timeout 20 "$P" call "${0##* }" 9' "$1"
+}
+export -f routed
 if unshare -Urn true 2>/dev/null; then
 	rows <<'END'
 no network at all | this host has no address that is up: .* .ip link set lo up. will do | unshare -Urn timeout 20 "$P" serve
+a route that prohibits | cannot be reached: Permission denied: .*; or a route here prohibits it: .ip route get. | routed "prohibit 10.9.9.9"
+one into nothing | cannot be reached: Invalid argument: .ip route get. says | routed "blackhole 10.9.9.9"
+one that leads nowhere | cannot be reached: No route to host: .ip route get. says | routed "unreachable 10.9.9.9"
 END
 else
 	skip "no network at all" "allow user namespaces: sysctl user.max_user_namespaces"
 fi
+# mounted COMMAND: with a folder of its own, M, that can be written to and not executed from, and with that scope of ptrace where SCOPE is set
+mounted() {
+	unshare -Urm bash -c 'mkdir -p "$M" && mount -t tmpfs -o noexec none "$M" && cp "$(type -P true)" "$M" || exit
+if [ -n "${SCOPE:-}" ]; then
+	mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama && echo "$SCOPE" >/proc/sys/kernel/yama/ptrace_scope || exit
+fi
+eval "$1"' sh "$1"
+}
+export -f mounted
+export M=$S/mounted
+if SCOPE=1 mounted true 2>/dev/null; then
+	rows <<'END'
+a folder without programs | this user may not: see .* how that is mounted | mounted 'heddle run "$M/true"'
+a folder that is read-only | Read-only file system: choose a folder that can be written to | mounted 'mount -o remount,ro "$M" && heddle key "$M/key"'
+a /proc without processes | cannot look for running programs: .*: mount /proc | mounted 'mount -t tmpfs none /proc && heddle info'
+programs that must ask for copies | ptrace_scope is 1 and HEDDLE_PTRACER is off: set it to yes | SCOPE=1 HEDDLE_PTRACER=off mounted 'heddle info'
+copies for some | with CAP_SYS_PTRACE only: kernel.yama.ptrace_scope is 2: .sysctl kernel.yama.ptrace_scope=1. allows all | SCOPE=2 mounted 'heddle info'
+copies for nobody | no direct copies: kernel.yama.ptrace_scope is 3: have it be 1 when the host starts | SCOPE=3 mounted 'heddle info'
+END
+else
+	skip "what is mounted" "allow user namespaces: sysctl user.max_user_namespaces"
+fi
+
 # shm_alone SERVER'S-TRANSPORT CALLER…: what a caller says that may use shared memory alone
 shm_alone() {
 	local server ip port
@@ -195,15 +248,40 @@ else
 	skip "other users" "run it as root: only root can become another user"
 fi
 
+# What libfabric's programs ask for, and rdma_cm's.
+if command -v fi_info >/dev/null && command -v fi_pingpong >/dev/null; then
+	# passive: no endpoint that listens can be had, which the other end only asks for by a socket of its own
+	passive() {
+		local server
+		timeout 20 "$W" timerfd_create EPERM fi_pingpong -p heddle -e msg -B 47606 &
+		server=$!
+		while kill -0 "$server" 2>/dev/null; do
+			timeout 20 fi_pingpong -p heddle -e msg -P 47606 127.0.0.1 >"$S/passive" 2>&1
+			sleep 0.1
+		done
+	}
+	export -f passive
+	rows <<'END'
+a host without an address | no address for node no.such.host.invalid, service 5: .*: .getent ahosts. asks the same | HEDDLE_LOG=info fi_info -p heddle -n no.such.host.invalid -P 5
+another domain | hints ask for domain foo: ask for heddle0, or for none | HEDDLE_LOG=info fi_info -p heddle -d foo
+another fabric | hints ask for fabric foo: ask for heddle, or for none | HEDDLE_LOG=info fi_info -p heddle -f foo
+what is not offered | not offered: capabilities 0x[0-9a-f]+: .fi_info -p heddle -v. shows what is | HEDDLE_LOG=info fi_info -p heddle -c FI_HMEM
+no passive endpoint | cannot open a passive endpoint: Operation not permitted: let the filter of system calls .* allow that | passive
+END
+else
+	skip "what programs of libfabric ask for" "install libfabric-bin"
+fi
+
 # Devices of verbs.
-if [ -e "$B/preload/libheddle-verbs.so" ] && command -v ibv_devinfo >/dev/null; then
+if [ -e "$B/preload/libheddle-verbs.so" ] && command -v ibv_devinfo >/dev/null && command -v rping >/dev/null; then
 	rows <<'END'
 a subnet of LIDs that is none | HEDDLE_LID_SUBNET: "abc" is no IPv4 subnet such as 10.1.0.0/16; taking that | heddle run -s LID_SUBNET=abc ibv_devinfo
 one that this host is not in | no IPv4 address in HEDDLE_LID_SUBNET=203.0.113.0/24: set it to one of .heddle info., or use heddle1 | heddle run -s LID_SUBNET=203.0.113.0/24 ibv_devinfo
 one that is too great | is no LID [(]1 to 49151[)]: set HEDDLE_LID_SUBNET to a smaller one, or use heddle1 | heddle run -a lo -s LID_SUBNET=0.0.0.0/1 ibv_devinfo
+nobody who listens | no connection for endpoint .*: is the other program running, and is that its address and port | heddle run -l info rping -c -a 127.0.0.1 -p 9
 no address of IPv4 | HEDDLE_ADDR chooses no IPv4 address: set HEDDLE_ADDR to one of .heddle info., or use heddle1 | heddle run -a ::1 ibv_devinfo
 END
 else
-	skip "devices of verbs" "build with rdma-core, and install ibverbs-utils"
+	skip "devices of verbs" "build with rdma-core, and install ibverbs-utils and rdmacm-utils"
 fi
 finish

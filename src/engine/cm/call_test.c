@@ -5,6 +5,7 @@
  * before there is a connection.
  */
 #include "engine/test/test_rig.h"
+#include "said.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,8 +36,11 @@ static void nobody_listens(void **state)
 		hd_service_close(r.service);
 		r.service = NULL;
 		assert_int_equal(post(&r.a, in, 8), 0);
+		said_begin();
 		call(&r, NULL);
 		g = next(&r, r.ea);
+		said_end();
+		assert_true(said("no connection", "is the other program running"));
 		assert_int_equal(g.code, HD_EV_UP);
 		assert_int_equal(g.err, ECONNREFUSED);
 		assert_int_equal(completion(&r, &r.a).err, HD_S_CANCELLED);
@@ -76,9 +80,12 @@ static void rejection_brings_data(void **state)
 		struct got g;
 
 		rig_open(&r, transport);
+		said_begin();
 		call(&r, NULL);
 		hd_request_reject(called(&r), &(struct hd_cm_data){ "not you", 7, 3 });
 		g = next(&r, r.ea);
+		said_end();
+		assert_true(said("no connection", "the program at the other end says no"));
 		assert_int_equal(g.err, ECONNREFUSED);
 		assert_string_equal(g.data, "not you");
 		assert_int_equal(g.word, 3);
@@ -94,9 +101,12 @@ static void no_answer(void **state)
 
 	setenv("HEDDLE_ANSWER_TIMEOUT", "100", 1);
 	rig_open(&r, "shm");
+	said_begin();
 	call(&r, NULL);
 	request = called(&r);
 	assert_int_equal(next(&r, r.ea).err, ETIMEDOUT);
+	said_end();
+	assert_true(said("no connection", "`heddle info --links` there"));
 	settle(&r, 5);
 	assert_int_equal(hd_ep_accept(r.b.ep, request, NULL), -ECONNABORTED);
 	none(&r, r.eb);

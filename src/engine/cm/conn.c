@@ -22,6 +22,7 @@
 #include "engine/rq/rq.h"
 #include "engine/xfer/xfer.h"
 
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -123,10 +124,19 @@ static void conn_end(struct hd_conn *c, enum hd_status status)
 	hd_conn_unfollow(c);
 }
 
+static const char *conn_advice(const struct hd_conn *c, int err)
+{
+	if (c->heard)
+		return ": the program at the other end says no";
+	if (err == ETIMEDOUT && c->state != HD_CONN_CALLING)
+		return ": the program at the other end does not go on: `heddle info --links` there shows what it does";
+	return hd_advice_call(err);
+}
+
 void hd_conn_fail(struct hd_conn *c, int err, const struct hd_private *priv)
 {
-	hd_info("no connection for endpoint %u, which was %s: %s", c->ep->index, states[c->state].name,
-		strerror(err));
+	hd_info("no connection for endpoint %u, which was %s: %s%s", c->ep->index, states[c->state].name,
+		strerror(err), conn_advice(c, err));
 	conn_end(c, HD_S_CANCELLED);
 	if (c->presumed)
 		hd_conn_down(c, HD_WORD_LOST);

@@ -283,7 +283,7 @@ static int gather(struct hd_link *link, struct hd_stream *s)
 			return hd_link_broken(link, "write without credit");
 		to = s->whole.large = hd_bytes_get(&hd_rqs(link->node)->bytes, s->len);
 		if (!to)
-			return hd_link_broken(link, "no memory for a packet in pieces");
+			return hd_link_without_memory(link, "a packet in pieces");
 	}
 	hd_stream_set_kind(s, &gathered);
 	hd_sink_iovs(&link->sink, &(struct iovec){ to, s->len }, 1, 0, s->len);
@@ -326,7 +326,7 @@ int hd_deliver_begin(struct hd_link *link, const struct hd_pkt *pkt, size_t len)
 	hd_assert_locked(link->node);
 	HD_TRACE_IN(link, pkt, len);
 	if (!s)
-		return hd_link_broken(link, "no memory for a packet in pieces");
+		return hd_link_without_memory(link, "a packet in pieces");
 	if (pkt->kind == HD_PKT_EAGER)
 		return begin_message(link, s);
 	return pkt->kind == HD_PKT_DATA ? begin_data(link, s) : gather(link, s);

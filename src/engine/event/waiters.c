@@ -32,7 +32,8 @@ int hd_fds_missing(const char *what, int rc)
 	const char *advice =
 		rc == -EINVAL
 			? ": no more than 500 descriptors can be polled for one domain; a wait without one (FI_WAIT_UNSPEC) has no such limit"
-			: hd_advice(-rc);
+		: rc == -ENOSPC ? ": raise sysctl fs.epoll.max_user_watches"
+				: hd_advice(-rc);
 
 	HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "%s cannot be waited for (eventfd, epoll): %s%s", what,
 			strerror(-rc), advice);

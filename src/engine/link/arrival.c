@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Answers to what has come. */
+#include "base/advice.h"
 #include "engine/link/link.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 int hd_link_broken(struct hd_link *link, const char *why)
 {
 	hd_link_down(link, -EPROTO, why);
 	return -EPROTO;
+}
+
+int hd_link_without_memory(struct hd_link *link, const char *what)
+{
+	char why[160];
+
+	snprintf(why, sizeof(why), "no memory for %s%s", what, hd_advice(ENOMEM));
+	return hd_link_broken(link, why);
 }
 
 /*

@@ -30,10 +30,11 @@ struct hd_arrival {
 };
 
 /*
- * hd_link_broken: the other end does not keep to the protocol, or we have no memory to: its link
- * goes down. Returns -EPROTO.
+ * hd_link_broken: the other end does not keep to the protocol: its link goes down.
+ * hd_link_without_memory: we cannot, for want of memory for what is named. Both return -EPROTO.
  */
 int hd_link_broken(struct hd_link *link, const char *why);
+int hd_link_without_memory(struct hd_link *link, const char *what);
 
 /*
  * hd_answer: say kind and status to whoever sent pkt and waits for an answer. hd_answer_op: to the

@@ -34,7 +34,26 @@ void hd_dest_again(struct hd_dest *dest, int err)
 	hd_timer_set(dest->node, &dest->retry, dest->tries * 20 * HD_NS_PER_MS);
 }
 
-int hd_dest_connect(struct hd_dest *dest)
+/*
+ * A host that has a way to it counts as unreachable, too, where shared memory alone is
+ * allowed and it has none.
+ */
+static const char *unreached_advice(const struct hd_dest *dest, int err)
+{
+	if (err == -EHOSTUNREACH && hd_links(dest->node)->transport_choice == HD_USE_SHM)
+		return ": HEDDLE_TRANSPORT=shm allows shared memory alone: use auto at both, or see `ip route get`";
+	return hd_advice_call(-err);
+}
+
+static void say_unreached(const struct hd_dest *dest, int err)
+{
+	char text[80];
+
+	hd_info("%s cannot be reached: %s%s", hd_addr_text((void *)&dest->addr, text, sizeof(text)),
+		strerror(-err), unreached_advice(dest, err));
+}
+
+static int dest_dial(struct hd_dest *dest)
 {
 	struct hd_node *node = dest->node;
 	struct sockaddr_storage to = dest->addr;
@@ -63,9 +82,20 @@ int hd_dest_connect(struct hd_dest *dest)
 	return 0;
 }
 
+int hd_dest_connect(struct hd_dest *dest)
+{
+	static struct hd_log_gate gate; /* a program may try again, and again */
+	int rc = dest_dial(dest);
+
+	if (rc < 0 && rc != -ENOTCONN && hd_log_on(HD_LOG_INFO) &&
+	    hd_log_within(&gate, 1, 1000, HD_LOG_INFO, HD_LOG_ROOM))
+		say_unreached(dest, rc);
+	return rc;
+}
+
 void hd_dest_call(struct hd_dest *dest)
 {
-	int rc = hd_dest_connect(dest);
+	int rc = dest_dial(dest);
 
 	if (rc < 0)
 		hd_dest_fail(dest, rc);
@@ -286,25 +316,11 @@ void hd_dest_unbind(struct hd_dest *dest)
 	hd_dest_release(dest);
 }
 
-/*
- * A host that has a way to it counts as unreachable, too, where shared memory alone is
- * allowed and it has none.
- */
-static const char *unreached_advice(const struct hd_dest *dest, int err)
-{
-	if (err == -EHOSTUNREACH && hd_links(dest->node)->transport_choice == HD_USE_SHM)
-		return ": HEDDLE_TRANSPORT=shm allows shared memory alone: use auto at both, or see `ip route get`";
-	return hd_advice_call(-err);
-}
-
 void hd_dest_fail(struct hd_dest *dest, int err)
 {
-	char text[80];
-
 	if (dest->retry.due)
 		hd_timer_stop(dest->node, &dest->retry);
-	hd_info("%s cannot be reached: %s%s", hd_addr_text((void *)&dest->addr, text, sizeof(text)),
-		strerror(-err), unreached_advice(dest, err));
+	say_unreached(dest, err);
 	dest->state = HD_DEST_IDLE;
 	dest->link = NULL;
 	dest->tries = 0;

@@ -383,7 +383,7 @@ static int answered_by_self(struct hd_link *link, struct hd_dest *dest, const st
 	if (link->is_sealed && !is_own_name(link))
 		return greeting_fail(
 			link, -EACCES,
-			"what we said to another came back to us: somebody redirects connections");
+			"what we said to another came back to us: somebody redirects connections: see the firewalls on the way");
 	link->shake.dest = NULL;
 	if (dest && self)
 		lead_to(dest, self, pkt);
@@ -400,6 +400,10 @@ static int caller_hello(struct hd_link *link, const struct hd_pkt *pkt, const st
 	struct hd_dest *dest = s->dest;
 	struct hd_peer *peer;
 
+	if (pkt->flags & HD_HELLO_F_REFUSED && pkt->imm == ENOBUFS)
+		return greeting_fail(
+			link, -ENOBUFS,
+			"the other end has no room for us: raise HEDDLE_UNEXPECTED_MAX or ulimit -n there");
 	if (pkt->flags & HD_HELLO_F_REFUSED)
 		return greeting_fail(link, pkt->imm && pkt->imm < 4096 ? -(int)pkt->imm : -ECONNREFUSED,
 				     "the other end refuses us");

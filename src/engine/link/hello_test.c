@@ -403,6 +403,52 @@ static void nobody_is_at_the_join_socket(void **state)
 	unsetenv("HEDDLE_TRANSPORT");
 }
 
+/* What ends a link for want of something here says what to do about that. */
+static void a_link_that_ends_says_what_is_short(void **state)
+{
+	static const int errors[] = { -EMFILE, -ENOMEM, -EPROTO };
+	static const char *const words[] = { "ulimit -n", "give this process more memory",
+					     "give this process more memory" };
+
+	for (int i = 0; i < 3; i++) {
+		struct side s;
+		struct wire w;
+
+		side_open(&s);
+		wire_greet(&w, &s);
+		said_begin();
+		if (errors[i] == -EPROTO)
+			hd_link_without_memory(TAILQ_FIRST(&hd_links(s.node)->links), "a packet");
+		else
+			hd_link_down(TAILQ_FIRST(&hd_links(s.node)->links), errors[i], "it is short");
+		said_end();
+		assert_true(said("closed: ", words[i]));
+		wire_hang_up(&w);
+		side_close(&s);
+	}
+}
+
+/* A caller whom this node has no room for hears at which end that is, and what bounds it. */
+static void who_finds_no_room_is_told_of_it(void **state)
+{
+	struct pair p = { 0 };
+
+	setenv("HEDDLE_UNEXPECTED_MAX", "64K", 1);
+	open_with(&p.b, "tcp");
+	unsetenv("HEDDLE_UNEXPECTED_MAX");
+	open_with(&p.a, "tcp");
+	side_names(&p.a, &p.b);
+	hd_links(p.b.node)->window_units = hd_links(p.b.node)->window_max;
+	said_begin();
+	pair_push(&p, &p.a, "hello", 6, 1, HD_SEND_COMPLETE);
+	(void)pair_next(&p, &p.a);
+	said_end();
+	assert_true(said("the other end has no room", "raise HEDDLE_UNEXPECTED_MAX or ulimit -n there"));
+	assert_true(said("cannot be reached", "raise HEDDLE_UNEXPECTED_MAX"));
+	hd_links(p.b.node)->window_units = 0;
+	pair_close(&p);
+}
+
 /* ---- closing in the middle ------------------------------------------------------------------- */
 
 /* The node closes at every step of the greeting, on either side. */
@@ -460,6 +506,8 @@ int main(void)
 		/* before others that say so: a line a second */
 		cmocka_unit_test(nobody_is_at_the_join_socket),
 		cmocka_unit_test(shm_alone_means_shm_alone),
+		cmocka_unit_test(a_link_that_ends_says_what_is_short),
+		cmocka_unit_test(who_finds_no_room_is_told_of_it),
 		cmocka_unit_test(node_closes_within_the_greeting),
 		cmocka_unit_test(node_closes_between_two_tries),
 	};

@@ -77,8 +77,9 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	 * did wrong is worth a line.
 	 */
 	if (is_worth_a_line(link, level))
-		HD_LOG(level, "%s link to %s closed: %s", link->port->transport->name,
-		       hd_addr_text((void *)&link->where, text, sizeof(text)), link_why(err, why));
+		HD_LOG(level, "%s link to %s closed: %s%s", link->port->transport->name,
+		       hd_addr_text((void *)&link->where, text, sizeof(text)), link_why(err, why),
+		       hd_advice(-err));
 	TAILQ_INSERT_TAIL(&hd_links(link->node)->fallen, link, fallen);
 	hd_work_due(link->node, HD_WORK_REAP);
 	hd_node_stir(link->node); /* it may be a call that has found out, and no turn */

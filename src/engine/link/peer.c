@@ -243,8 +243,9 @@ static int ctl_queue(struct hd_peer *peer, const struct hd_pkt *pkt, const void 
 
 static const char *unqueued(int rc)
 {
-	return rc == -ENOBUFS ? "the other end does not take in what is said to it"
-			      : "no memory for an answer";
+	return rc == -ENOBUFS
+		       ? "the other end does not take in what is said to it: see whether its program still makes progress"
+		       : "no memory for an answer";
 }
 
 void hd_peer_answer(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len,
@@ -300,7 +301,6 @@ static int ctl_push(struct hd_peer *peer)
 	return n;
 }
 
-/* Push what is queued for the peer; how much of it went. */
 /* A caller who has gone before his HELLO was delivered: hd_link_missed. How many those are. */
 static int drop_missed(struct hd_peer *peer)
 {
@@ -310,6 +310,7 @@ static int drop_missed(struct hd_peer *peer)
 	return 1;
 }
 
+/* Push what is queued for the peer; how much of it went. */
 static int peer_push(struct hd_push *push)
 {
 	struct hd_peer *peer = hd_container(push, struct hd_peer, push);

@@ -487,7 +487,7 @@ static int take_rts(struct hd_qp *p, const struct hd_arrival *a)
 	p->taken++;
 	r = hd_recv_detach(p->ep, receive_of(p), body.len);
 	if (!r)
-		return hd_link_broken(a->peer->link, "no memory for a receive");
+		return hd_link_without_memory(a->peer->link, "a receive");
 	m.len = body.len;
 	m.w.by_src.src = a->src;
 	hd_peer_free_units(a->peer, a->units);

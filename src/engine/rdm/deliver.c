@@ -89,7 +89,7 @@ static struct iovec all_here(const void *data, size_t len)
 static int eager_waits(struct hd_link *link, const struct hd_pkt *pkt, const struct hd_msg *m)
 {
 	return m ? hd_message_kept(link->peer, pkt)
-		 : hd_link_broken(link, "no memory for a message that has to wait");
+		 : hd_link_without_memory(link, "a message that has to wait");
 }
 
 /*
@@ -234,7 +234,7 @@ static int rts_begin(const struct hd_arrival *a, struct hd_recv *r, const struct
 	local.w.by_src.src = a->src;
 	r = hd_recv_detach(a->ep, r, body->len);
 	if (!r)
-		return hd_link_broken(a->peer->link, "no memory for a receive");
+		return hd_link_without_memory(a->peer->link, "a receive");
 	hd_peer_free_units(a->peer, a->units);
 	hd_matched_begin(a->ep, a->peer, r, &local, body->offer, offer_len);
 	return 0;
@@ -272,7 +272,7 @@ static int rts_take(const struct hd_arrival *a)
 		if (m)
 			m->len = body.len;
 	}
-	return m ? 0 : hd_link_broken(a->peer->link, "no memory for a request to send");
+	return m ? 0 : hd_link_without_memory(a->peer->link, "a request to send");
 }
 
 /* Their one-sided operations have no order here but that in which they come. */

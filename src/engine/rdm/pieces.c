@@ -125,7 +125,7 @@ static const struct hd_stream_kind into_waiting = { .end = waiting_end,
 static int begin_waiting(struct hd_link *link, struct hd_stream *s, struct hd_msg *msg)
 {
 	if (!msg)
-		return hd_link_broken(link, "no memory for a message that comes in pieces, and has to wait");
+		return hd_link_without_memory(link, "a message that comes in pieces, and has to wait");
 	hd_stream_set_kind(s, &into_waiting);
 	s->msg = msg;
 	hd_stream_set_to(s, msg);

@@ -166,7 +166,7 @@ uint32_t hd_deliver_written(struct hd_ep *ep, struct hd_peer *peer, const struct
 	if (!r) {
 		kept = hd_msg_keep(ep, peer, &pkt, written->src, &written->len, sizeof(written->len));
 		if (!kept) {
-			hd_link_broken(peer->link, "no memory for a write that nothing was posted for");
+			hd_link_without_memory(peer->link, "a write that nothing was posted for");
 			return units;
 		}
 		kept->len = 0;

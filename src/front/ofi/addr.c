@@ -154,8 +154,8 @@ static int lookup(const struct hd_fi_lookup *what, union hd_fi_addr *out)
 	int rc = getaddrinfo(what->node, what->service, &hints, &list);
 
 	if (rc) {
-		hd_info("no address for node %s, service %s: %s", what->node ? what->node : "(none)",
-			what->service ? what->service : "(none)",
+		hd_info("no address for node %s, service %s: %s: `getent ahosts` asks the same",
+			what->node ? what->node : "(none)", what->service ? what->service : "(none)",
 			rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
 		return rc == EAI_MEMORY ? hd_fi_no(FI_ENOMEM) : -FI_ENODATA;
 	}

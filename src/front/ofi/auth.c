@@ -25,7 +25,7 @@ static bool from_av(const struct fi_info *info)
 
 static int auth_refuse(const char *what)
 {
-	hd_info("hints ask for what is not offered: %s", what);
+	hd_info("hints ask for what is not offered: %s: see fi_heddle(7), Authorization keys", what);
 	return -FI_ENODATA;
 }
 

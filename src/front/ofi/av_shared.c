@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "front/ofi/av_shared_layout.h"
 
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -153,6 +154,22 @@ static int find_or_make(struct hd_fi_table *t, const struct hd_fi_table_attr *at
 	return 0;
 }
 
+static const char *table_advice(int rc)
+{
+	switch (rc) {
+	case -ENOENT:
+		return ": it is opened without FI_READ first";
+	case -EBUSY:
+		return ": open it again";
+	case -EINVAL:
+		return ": all domains that share it have FI_AV_AUTH_KEY, or none";
+	case -EOPNOTSUPP: /* memfd_create(2) is refused */
+		return hd_advice(EPERM);
+	default:
+		return hd_advice(-rc);
+	}
+}
+
 int hd_fi_table_open(const struct hd_fi_table_attr *attr, struct hd_fi_table **out)
 {
 	struct hd_fi_table *t;
@@ -169,7 +186,8 @@ int hd_fi_table_open(const struct hd_fi_table_attr *attr, struct hd_fi_table **o
 	t->read_only = attr->read_only;
 	rc = find_or_make(t, attr);
 	if (rc) {
-		hd_info("cannot open the shared address vector \"%s\": %s", attr->name, fi_strerror(-rc));
+		hd_info("cannot open the shared address vector \"%s\": %s%s", attr->name, fi_strerror(-rc),
+			table_advice(rc));
 		hd_fi_table_close(t);
 		return rc;
 	}

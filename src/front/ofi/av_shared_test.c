@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* The table of shared address vectors, and what others may write into it. */
 #include "front/ofi/av_shared.h"
+#include "said.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -129,7 +130,10 @@ static void the_last_one_takes_it_along(void **state)
 
 	put(t, 1000, 0);
 	hd_fi_table_close(t);
+	said_begin();
 	assert_int_equal(hd_fi_table_open(&reader, &none), -FI_ENOENT);
+	said_end();
+	assert_true(said("cannot open the shared address vector", "opened without FI_READ first"));
 	t = open_as(false);
 	assert_int_equal(hd_fi_table_used(t), 0);
 	hd_fi_table_close(t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* fi_domain(3): one node of the engine each. */
+#include "base/advice.h"
 #include "base/log.h"
 #include "front/ofi/auth.h"
 #include "front/ofi/coll/coll.h"
@@ -196,7 +197,7 @@ static int domain_open(struct hd_fi_fabric *fabric, const struct fi_info *info, 
 	hd_lock_init(&domain->lock, HD_LOCK_LEAF);
 	rc = hd_node_open(&node, &domain->node);
 	if (rc) {
-		hd_error("cannot open a domain: %s", fi_strerror(-rc));
+		hd_error("cannot open a domain: %s%s", fi_strerror(-rc), hd_advice(-rc));
 		hd_lock_fini(&domain->lock);
 	}
 	return hd_fi_ret(rc, "fi_domain");

@@ -12,7 +12,8 @@
 
 static int hints_refuse(const char *what, uint64_t wanted)
 {
-	hd_info("hints ask for what is not offered: %s 0x%llx", what, (unsigned long long)wanted);
+	hd_info("hints ask for what is not offered: %s 0x%llx: `fi_info -p heddle -v` shows what is", what,
+		(unsigned long long)wanted);
 	return -FI_ENODATA;
 }
 
@@ -241,7 +242,7 @@ static int check_domain(uint32_t version, const struct fi_domain_attr *domain)
 	if (!domain)
 		return 0;
 	if (domain->name && strcmp(domain->name, HD_FI_DOMAIN_NAME)) {
-		hd_info("hints ask for domain %s, not " HD_FI_DOMAIN_NAME, domain->name);
+		hd_info("hints ask for domain %s: ask for " HD_FI_DOMAIN_NAME ", or for none", domain->name);
 		return -FI_ENODATA;
 	}
 	rc = check_domain_modes(version, domain);
@@ -257,7 +258,7 @@ static int check_fabric(const struct fi_fabric_attr *fabric)
 	if (!fabric)
 		return 0;
 	if (fabric->name && strcmp(fabric->name, HD_FI_FABRIC_NAME)) {
-		hd_info("hints ask for fabric %s, not " HD_FI_FABRIC_NAME, fabric->name);
+		hd_info("hints ask for fabric %s: ask for " HD_FI_FABRIC_NAME ", or for none", fabric->name);
 		return -FI_ENODATA;
 	}
 	return CHECK_NUMBERS({ "provider version", fabric->prov_version, HD_FI_PROV_VER });

@@ -104,7 +104,7 @@ static int find_route(const char *node, const char *service, uint64_t flags, con
 		char text[80];
 
 		hd_fi_addr_text(&r->src, text, sizeof(text));
-		hd_info("%s is no address of this host", text);
+		hd_info("%s is no address of this host: `heddle info` lists them", text);
 		return -FI_ENODATA;
 	}
 	return 0;

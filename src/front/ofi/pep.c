@@ -5,6 +5,7 @@
  * endpoint that is closed leaves the requests that the program has read behind, for it may be about
  * to accept them, and its node with them: until the last is answered, or the fabric closes.
  */
+#include "base/advice.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "front/ofi/cm.h"
@@ -616,7 +617,7 @@ static int pep_fill(struct hd_fi_pep *pep, struct fi_info *info)
 	}
 	rc = hd_node_open(&node, &pep->node);
 	if (rc)
-		hd_error("cannot open a passive endpoint: %s", fi_strerror(-rc));
+		hd_error("cannot open a passive endpoint: %s%s", fi_strerror(-rc), hd_advice(-rc));
 	return hd_fi_ret(rc, "fi_passive_ep");
 }
 

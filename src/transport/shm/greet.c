@@ -16,6 +16,7 @@
  */
 #include "transport/shm/shm.h"
 
+#include "base/advice.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -84,7 +85,7 @@ static const char *greet_reason(int err)
 	case -ESRCH:
 		return "the process has ended";
 	case -EMFILE:
-		return "descriptors were lost: too many came, or too few are allowed here (ulimit -n)";
+		return "descriptors were lost: too many came, or too few are allowed here";
 	default:
 		return "setting up shared memory failed";
 	}
@@ -324,8 +325,9 @@ static void greet_give_up(struct hd_shm_link *l, int err, const char *why)
 	 */
 	if (l->state != HD_SHM_GREETING || err != -ECONNRESET)
 		HD_LOG_EVERY_MS(1000, greet_level(err),
-				"process %d wanted to share memory and was sent away while %s: %s (%s)",
-				(int)l->peer.pid, states[l->state].name, why, strerror(-err));
+				"process %d wanted to share memory and was sent away while %s: %s (%s)%s",
+				(int)l->peer.pid, states[l->state].name, why, strerror(-err),
+				hd_advice(-err));
 	hd_shm_pending_join_leave(l);
 	hd_shm_link_missed(l);
 }

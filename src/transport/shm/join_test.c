@@ -240,7 +240,8 @@ static void limit_descriptors(int more)
 
 static bool note_lost(void *arg, enum hd_log_level level, const char *room, const char *message)
 {
-	*(int *)arg += level == HD_LOG_WARN && strstr(message, "descriptors were lost");
+	*(int *)arg += level == HD_LOG_WARN && strstr(message, "descriptors were lost") &&
+		       strstr(message, "raise the limit of open files");
 	return true;
 }
 

@@ -91,7 +91,7 @@ static int connect_failed(int fd)
 	if (fd >= 0)
 		close(fd);
 	if (is_of_this_host(err))
-		hd_tcp_lacks(err, "cannot connect");
+		hd_tcp_lacks(err, "cannot connect", hd_advice_call(err));
 	return -err;
 }
 

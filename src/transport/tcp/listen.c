@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* Being called by other nodes. */
+#include "base/advice.h"
 #include "base/clock.h"
 #include "transport/tcp/tcp.h"
 
@@ -62,7 +63,7 @@ static void welcome(struct hd_tcp_listener *tl, int fd, struct sockaddr_storage 
 	if (hd_allowed(tl->port->port.node, (struct sockaddr *)from)) {
 		l = hd_tcp_link_new(tl->port, fd, HD_TCP_UP, (struct sockaddr *)from);
 		if (!l)
-			hd_tcp_lacks(errno, "cannot take a call");
+			hd_tcp_lacks(errno, "cannot take a call", hd_advice(errno));
 	}
 	if (!l) {
 		close(fd);
@@ -87,14 +88,14 @@ static bool accept_failed(struct hd_tcp_listener *tl, int err)
 		return false;
 	case EMFILE:
 	case ENFILE:
-		hd_tcp_lacks(err, "cannot take a call");
+		hd_tcp_lacks(err, "cannot take a call", hd_advice(err));
 		if (turn_away(tl))
 			return true;
 		pause_accepting(tl);
 		return false;
 	case ENOBUFS:
 	case ENOMEM:
-		hd_tcp_lacks(err, "cannot take a call");
+		hd_tcp_lacks(err, "cannot take a call", hd_advice(err));
 		pause_accepting(tl);
 		return false;
 	default: /* this caller is gone already: accept(2), "Error handling" */
@@ -159,7 +160,7 @@ static int listening_socket(struct sockaddr_storage *addr)
 	fd = hd_tcp_sock_open(addr->ss_family);
 	if (fd < 0) {
 		if (fd == -EMFILE || fd == -ENFILE)
-			hd_tcp_lacks(-fd, "cannot listen");
+			hd_tcp_lacks(-fd, "cannot listen", hd_advice(-fd));
 		return fd;
 	}
 	if (!set_families(fd, addr) && !bind_reusing(fd, addr, len) && !listen(fd, SOMAXCONN) &&

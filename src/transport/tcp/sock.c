@@ -26,8 +26,8 @@ static void set(int fd, int level, int name, int value)
 {
 	/* a kernel without one of these still moves data, only deaths are noticed later */
 	if (setsockopt(fd, level, name, &value, sizeof(value)) < 0)
-		HD_LOG_EVERY_MS(60000, HD_LOG_INFO, "socket option %d of level %d refused: %s", name, level,
-				strerror(errno));
+		HD_LOG_EVERY_MS(60000, HD_LOG_INFO, "socket option %d of level %d refused: %s%s", name, level,
+				strerror(errno), hd_advice(errno));
 }
 
 void hd_tcp_sock_probe(int fd, bool often)
@@ -152,7 +152,7 @@ bool hd_tcp_sock_to_self(int fd)
 	       ((struct sockaddr_in *)&own)->sin_port == ((struct sockaddr_in *)&peer)->sin_port;
 }
 
-void hd_tcp_lacks(int err, const char *doing)
+void hd_tcp_lacks(int err, const char *doing, const char *advice)
 {
-	HD_LOG_EVERY_MS(10000, HD_LOG_WARN, "%s: %s%s", doing, strerror(err), hd_advice(err));
+	HD_LOG_EVERY_MS(10000, HD_LOG_WARN, "%s: %s%s", doing, strerror(err), advice);
 }

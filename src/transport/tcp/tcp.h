@@ -345,9 +345,9 @@ void hd_tcp_addr_plain(struct sockaddr_storage *addr);
 
 /*
  * hd_tcp_lacks: one log line, now and then, when `err` says what this host lacks for that:
- * descriptors, memory, a port, or permission.
+ * descriptors, memory, a port, or permission; with what to do (base/advice.h).
  */
-void hd_tcp_lacks(int err, const char *doing);
+void hd_tcp_lacks(int err, const char *doing, const char *advice);
 
 extern const struct hd_transport hd_tcp_transport;
 extern const struct hd_link_ops hd_tcp_link_ops;

@@ -11,6 +11,7 @@
  * who are members of two groups of one size, with the same ranks, have to join these in the same
  * order.
  */
+#include "base/advice.h"
 #include "base/log.h"
 #include "front/ofi/coll/av_set.h"
 #include "front/ofi/coll/run.h"
@@ -57,7 +58,8 @@ static void join_ended(struct hd_fi_run *run, enum hd_status status)
 				    hd_fi_errno(hd_status_errno(status)))
 		    : hd_fi_eq_post(eq, FI_JOIN_COMPLETE, &done, sizeof(done));
 	if (rc)
-		hd_warn("no event tells that a group has been joined: %s", fi_strerror(-rc));
+		hd_warn("no event tells that a group has been joined: %s%s", fi_strerror(-rc),
+			rc == -FI_EOVERRUN ? ": read the event queue in time" : hd_advice(-rc));
 }
 
 /* Nobody is to hear of it. */

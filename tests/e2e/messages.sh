@@ -274,6 +274,17 @@ fi
 
 # Devices of verbs.
 if [ -e "$B/preload/libheddle-verbs.so" ] && command -v ibv_devinfo >/dev/null && command -v rping >/dev/null; then
+	# alone: in a network of one's own, where groups can be joined
+	alone() { unshare -Urn bash -c 'ip link set lo multicast on up && ip route add 224.0.0.0/4 dev lo && eval "$1"' sh "$1"; }
+	export -f alone
+	if alone true 2>/dev/null; then
+		rows <<'END'
+a port of groups that is taken | the group 239.7.7.7 cannot be joined: .*: HEDDLE_GROUP_PORT chooses another | alone 'python3 -c "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((\"\", 30791)); time.sleep(20)" & sleep 1; heddle run mckey -b 127.0.0.1 -m 239.7.7.7; kill $!'
+too many groups | the group 239.7.7.7 cannot be joined: .*: raise sysctl net.ipv4.igmp_max_memberships | alone 'sysctl -qw net.ipv4.igmp_max_memberships=0; heddle run mckey -b 127.0.0.1 -m 239.7.7.7'
+END
+	else
+		skip "groups" "allow user namespaces (sysctl user.max_user_namespaces), and install iproute2"
+	fi
 	rows <<'END'
 a subnet of LIDs that is none | HEDDLE_LID_SUBNET: "abc" is no IPv4 subnet such as 10.1.0.0/16; taking that | heddle run -s LID_SUBNET=abc ibv_devinfo
 one that this host is not in | no IPv4 address in HEDDLE_LID_SUBNET=203.0.113.0/24: set it to one of .heddle info., or use heddle1 | heddle run -s LID_SUBNET=203.0.113.0/24 ibv_devinfo

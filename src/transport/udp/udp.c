@@ -15,6 +15,7 @@
 #include "base/socket.h"
 #include "engine/transport.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -362,6 +363,39 @@ static void udp_free(struct udp_cast *c)
 	free(c);
 }
 
+#define GROUP_ROUTE ": that interface has no route for groups (`ip route add 224.0.0.0/4 dev …`)"
+
+static const char *join_advice(int err)
+{
+	switch (err) {
+	case EADDRINUSE:
+		return ": another program has its address and port, as `ss -ulnp` shows: HEDDLE_GROUP_PORT chooses another port, on all hosts";
+	case ENOBUFS:
+		return ": raise sysctl net.ipv4.igmp_max_memberships";
+	case ENODEV:
+	case EADDRNOTAVAIL:
+		return ": no interface of HEDDLE_ADDR can: see `ip address`";
+	case ENETUNREACH:
+		return GROUP_ROUTE;
+	default:
+		return hd_advice(err);
+	}
+}
+
+static void udp_unjoined(const struct sockaddr *group, int err)
+{
+	enum hd_log_level level = err == EADDRINUSE || hd_is_short(err) ? HD_LOG_WARN : HD_LOG_INFO;
+	char text[INET6_ADDRSTRLEN] = "";
+
+	inet_ntop(group->sa_family,
+		  group->sa_family == AF_INET
+			  ? (const void *)&((const struct sockaddr_in *)group)->sin_addr
+			  : (const void *)&((const struct sockaddr_in6 *)group)->sin6_addr,
+		  text, sizeof(text));
+	HD_LOG_EVERY_MS(1000, level, "the group %s cannot be joined: %s%s", text, strerror(err),
+			join_advice(err));
+}
+
 static int udp_join(struct hd_node *node, const struct hd_cast_want *want, struct hd_cast **out)
 {
 	struct udp_cast *c = calloc(1, sizeof(*c));
@@ -384,6 +418,7 @@ static int udp_join(struct hd_node *node, const struct hd_cast_want *want, struc
 			close(c->watch.fd);
 	}
 	if (rc) {
+		udp_unjoined(want->group, -rc);
 		udp_free(c);
 		return rc;
 	}
@@ -448,11 +483,8 @@ static int udp_cast(struct hd_cast *cast, const struct hd_cast_head *head, const
 		return 0;
 	if (errno == EFAULT)
 		return -EFAULT;
-	HD_LOG_EVERY_MS(
-		1000, HD_LOG_WARN, "a datagram to a group is lost: %s%s", strerror(errno),
-		errno == ENETUNREACH
-			? ": that interface has no route for groups (`ip route add 224.0.0.0/4 dev …`)"
-			: hd_advice(errno));
+	HD_LOG_EVERY_MS(1000, HD_LOG_WARN, "a datagram to a group is lost: %s%s", strerror(errno),
+			errno == ENETUNREACH ? GROUP_ROUTE : hd_advice(errno));
 	return 0;
 }
 

@@ -75,4 +75,53 @@ for t in "${transports[@]}"; do
 	saw "$t: and meets a receive at the other end" 'match [0-9]+ [0-9]+ [0-9]+ 1000'
 	saw "$t: and completes" 'complete [1-9][0-9]* [0-9]+ 1000 0'
 done
+
+# commands_of HEADING: what stands there on the page behind "    # ", of a program whose id is $traced, for the library that was built
+commands_of() {
+	awk -v heading="## $1" '/^## / { on = $0 == heading } on && sub(/^    (# )?/, "")' "$root/docs/tracing.md" |
+		sed "s|/usr/local/lib/heddle|$BUILD|; s|\$(pidof my_program)|$traced|"
+}
+
+# ends_of: the process ids of both ends, the one that called last
+ends_of() {
+	pgrep -f "^fi_pingpong .*-B $port_last\$"
+	pgrep -f "^fi_pingpong .*-P $port_last 127.0.0.1\$"
+}
+
+# watched SECONDS HEADING: the page's commands, beside a program that sends and receives
+watched() {
+	local traced=
+	free_port
+	over shm 100 fi_pingpong -e rdm -I 10000000 -S 1000 -B "$port_last" >/dev/null 2>&1 &
+	wait_listen "$port_last" $!
+	over shm 100 fi_pingpong -e rdm -I 10000000 -S 1000 -P "$port_last" 127.0.0.1 >/dev/null 2>&1 &
+	for _ in $(seq 200); do
+		traced=$(ends_of | sed -n 2p)
+		[ -z "$traced" ] || grep -q libheddle-fi "/proc/$traced/maps" && break
+		sleep 0.05
+	done
+	commands_of "$2" >"$scratch/commands"
+	(cd "$scratch" && ln -sfn "$root/examples" examples && timeout -s INT "$1" bash -e commands) >"$scratch/log" 2>&1
+	# shellcheck disable=SC2046
+	kill $(ends_of) 2>/dev/null
+	wait
+}
+
+events=/sys/kernel/tracing/uprobe_events
+if [ -w $events ] && [ "$(uname -m)" = x86_64 ] && command -v perf >/dev/null; then
+	watched 30 perf
+	grep -qE 'heddle:out: .* arg2=5 arg3=[0-9]+ arg4=1000$' "$scratch/log"
+	judge "perf reads the arguments of what a program sends, as the page has it" "no line like this: heddle:out: … arg4=1000"
+	! grep -q heddle/ $events
+	judge "and nothing is left of it" "there are events in $events"
+else
+	skip "perf, as the page has it" "run as root on x86-64 with tracefs, and install linux-perf"
+fi
+if [ -w $events ] && command -v bpftrace >/dev/null; then
+	watched 6 bpftrace
+	grep -qE '^@received: [1-9][0-9]+' "$scratch/log" && grep -q '^@wait_us:' "$scratch/log"
+	judge "bpftrace counts and times what a program receives, as the page has it" "no line like this: @received: …"
+else
+	skip "bpftrace, as the page has it" "run as root with tracefs, and install bpftrace"
+fi
 finish

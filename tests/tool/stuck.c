@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
+#include <rdma/fi_trigger.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +24,9 @@ struct side {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_ep *ep;
-	struct fid_cq *cq;
+	struct fid_cq *cq, *sent; /* of what it receives, and of what it sends */
 	struct fid_av *av;
+	struct fid_cntr *cntr; /* of its receives */
 };
 
 static struct side from, to;
@@ -42,18 +45,23 @@ static void side_open(struct side *s, size_t completions)
 {
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = completions };
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_info *hints = fi_allocinfo(), *info;
 
-	hints->caps = FI_TAGGED;
+	hints->caps = FI_TAGGED | FI_TRIGGER;
 	hints->ep_attr->type = FI_EP_RDM;
 	must(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints, &info), "fi_getinfo");
 	must(fi_fabric(info->fabric_attr, &s->fabric, NULL), "fi_fabric");
 	must(fi_domain(s->fabric, info, &s->domain, NULL), "fi_domain");
 	must(fi_cq_open(s->domain, &cq_attr, &s->cq, NULL), "fi_cq_open");
+	must(fi_cq_open(s->domain, &cq_attr, &s->sent, NULL), "fi_cq_open");
 	must(fi_av_open(s->domain, &av_attr, &s->av, NULL), "fi_av_open");
 	must(fi_endpoint(s->domain, info, &s->ep, NULL), "fi_endpoint");
-	must(fi_ep_bind(s->ep, &s->cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+	must(fi_ep_bind(s->ep, &s->cq->fid, FI_RECV), "fi_ep_bind");
+	must(fi_ep_bind(s->ep, &s->sent->fid, FI_TRANSMIT), "fi_ep_bind");
 	must(fi_ep_bind(s->ep, &s->av->fid, 0), "fi_ep_bind");
+	must(fi_cntr_open(s->domain, &cntr_attr, &s->cntr, NULL), "fi_cntr_open");
+	must(fi_ep_bind(s->ep, &s->cntr->fid, FI_RECV), "fi_ep_bind");
 	must(fi_enable(s->ep), "fi_enable");
 	fi_freeinfo(info);
 	fi_freeinfo(hints);
@@ -68,15 +76,17 @@ static void know(void)
 	must(fi_av_insert(from.av, name, 1, &there, 0, NULL) - 1, "fi_av_insert");
 }
 
+static bool sender_reads = true;
+
 /*
- * What a program does that waits for something: it asks for completions. The receiver's are
+ * What a program does that waits for something: it asks for completions. Those of either end are
  * read only where it does.
  */
 static void ask(bool receiver_reads)
 {
 	struct fi_cq_tagged_entry e;
 
-	fi_cq_read(from.cq, &e, 1);
+	fi_cq_read(from.sent, &e, sender_reads);
 	fi_cq_read(to.cq, &e, receiver_reads);
 }
 
@@ -94,7 +104,7 @@ static void send_first(size_t len, bool receiver_reads)
 	struct fi_cq_tagged_entry e;
 
 	must(send_one(len), "fi_tsend");
-	while (fi_cq_read(from.cq, &e, 1) == -FI_EAGAIN)
+	while (fi_cq_read(from.sent, &e, 1) == -FI_EAGAIN)
 		fi_cq_read(to.cq, &e, receiver_reads);
 }
 
@@ -122,6 +132,57 @@ static void hang(bool receiver_reads)
 		ask(receiver_reads);
 }
 
+/* ---- what the program itself has not done ---------------------------------------------------- */
+
+static void *wait_counter(void *arg)
+{
+	fi_cntr_wait(to.cntr, 6, -1);
+	return arg;
+}
+
+static void post_many(void)
+{
+	for (int i = 0; i < 500; i++)
+		must(fi_trecv(to.ep, data, sizeof(data), NULL, FI_ADDR_UNSPEC, 7, 0, NULL), "fi_trecv");
+}
+
+/* Nobody reads what has been sent, so that no more is taken. */
+static void hang_sent_unread(void)
+{
+	post_many();
+	sender_reads = false;
+	send_all(8, true);
+	hang(true);
+}
+
+/* A thread waits for six messages, of which one comes. */
+static void hang_counter(void)
+{
+	pthread_t thread;
+
+	must(fi_trecv(to.ep, data, sizeof(data), NULL, FI_ADDR_UNSPEC, 7, 0, NULL), "fi_trecv");
+	send_first(8, true);
+	must(-pthread_create(&thread, NULL, wait_counter, NULL), "a thread");
+	for (int i = 0; i < 1000; i++)
+		ask(true);
+	hang(true);
+}
+
+/* A send waits for the ninth message. */
+static void hang_triggered(void)
+{
+	static struct iovec iov = { data, 8 };
+	static struct fi_op_tagged op = { .msg = { .msg_iov = &iov, .iov_count = 1, .tag = 7 } };
+	static struct fi_deferred_work work = { .threshold = 9, .op_type = FI_OP_TSEND };
+
+	op.ep = from.ep;
+	op.msg.addr = there;
+	work.triggering_cntr = from.cntr;
+	work.op.tagged = &op;
+	must(fi_control(&from.domain->fid, FI_QUEUE_WORK, &work), "FI_QUEUE_WORK");
+	hang(true);
+}
+
 /* ---- a queue pair that finds no receive ------------------------------------------------------ */
 
 struct pair {
@@ -130,6 +191,9 @@ struct pair {
 	struct ibv_cq *cq[2];
 	struct ibv_qp *qp[2];
 	struct ibv_mr *mr;
+	struct ibv_srq *srq; /* of the second, or NULL */
+	bool paused;	     /* the first is in SQD */
+	bool unready;	     /* the second stays in INIT */
 	uint16_t lid;
 };
 
@@ -141,24 +205,26 @@ static void *must_be(void *object, const char *what)
 	exit(1);
 }
 
-static void pair_open(struct pair *p)
+static struct pair pair_open(void)
 {
 	struct ibv_device **devices = must_be(ibv_get_device_list(NULL), "ibv_get_device_list");
+	struct pair p = { 0 };
 	struct ibv_port_attr port;
 
 	for (int i = 0; i < 2; i++) {
-		p->context[i] = must_be(ibv_open_device(must_be(devices[0], "a device")), "ibv_open_device");
-		p->pd[i] = must_be(ibv_alloc_pd(p->context[i]), "ibv_alloc_pd");
-		p->cq[i] = must_be(ibv_create_cq(p->context[i], 16, NULL, NULL, 0), "ibv_create_cq");
+		p.context[i] = must_be(ibv_open_device(must_be(devices[0], "a device")), "ibv_open_device");
+		p.pd[i] = must_be(ibv_alloc_pd(p.context[i]), "ibv_alloc_pd");
+		p.cq[i] = must_be(ibv_create_cq(p.context[i], 16, NULL, NULL, 0), "ibv_create_cq");
 	}
-	p->mr = must_be(ibv_reg_mr(p->pd[0], data, sizeof(data), 0), "ibv_reg_mr");
-	must(-ibv_query_port(p->context[0], 1, &port), "ibv_query_port");
-	p->lid = port.lid;
+	p.mr = must_be(ibv_reg_mr(p.pd[0], data, sizeof(data), 0), "ibv_reg_mr");
+	must(-ibv_query_port(p.context[0], 1, &port), "ibv_query_port");
+	p.lid = port.lid;
 	ibv_free_device_list(devices);
+	return p;
 }
 
 /* The sender tries six times, 655 ms apart. */
-static void qp_connect(struct ibv_qp *qp, uint32_t other, uint16_t lid)
+static void qp_connect(struct ibv_qp *qp, uint32_t other, uint16_t lid, bool no_further)
 {
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR,
@@ -170,6 +236,8 @@ static void qp_connect(struct ibv_qp *qp, uint32_t other, uint16_t lid)
 
 	must(-ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
 	     "to INIT");
+	if (no_further)
+		return;
 	must(-ibv_modify_qp(qp, &rtr,
 			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
@@ -190,23 +258,25 @@ static void pair_send(struct pair *p)
 						 .recv_cq = p->cq[i],
 						 .cap = { 4, 4, 1, 1, 0 },
 						 .qp_type = IBV_QPT_RC,
+						 .srq = i ? p->srq : NULL,
 						 .sq_sig_all = 1 };
 
 		p->qp[i] = must_be(ibv_create_qp(p->pd[i], &attr), "ibv_create_qp");
 	}
 	for (int i = 0; i < 2; i++)
-		qp_connect(p->qp[i], p->qp[!i]->qp_num, p->lid);
+		qp_connect(p->qp[i], p->qp[!i]->qp_num, p->lid, i && p->unready);
+	if (p->paused)
+		must(-ibv_modify_qp(p->qp[0], &(struct ibv_qp_attr){ .qp_state = IBV_QPS_SQD }, IBV_QP_STATE),
+		     "to SQD");
 	must(-ibv_post_send(p->qp[0], &wr, &bad), "ibv_post_send");
 }
 
 /* When the sender has given up it begins again, so that whoever looks sees it wait. */
-static void hang_without_receive(void)
+static void hang_pair(struct pair p)
 {
 	struct pollfd in = { .events = POLLIN };
-	struct pair p;
 	struct ibv_wc wc;
 
-	pair_open(&p);
 	pair_send(&p);
 	for (int i = 0; i < 2000; i++) {
 		ibv_poll_cq(p.cq[0], 1, &wc);
@@ -222,6 +292,36 @@ static void hang_without_receive(void)
 			pair_send(&p);
 		}
 	}
+}
+
+static void hang_rnr(void)
+{
+	hang_pair(pair_open());
+}
+
+static void hang_shared(void)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct pair p = pair_open();
+
+	p.srq = must_be(ibv_create_srq(p.pd[1], &attr), "ibv_create_srq");
+	hang_pair(p);
+}
+
+static void hang_paused(void)
+{
+	struct pair p = pair_open();
+
+	p.paused = true;
+	hang_pair(p);
+}
+
+static void hang_unready(void)
+{
+	struct pair p = pair_open();
+
+	p.unready = true;
+	hang_pair(p);
 }
 
 /* ---- a connection that nobody answers -------------------------------------------------------- */
@@ -273,41 +373,67 @@ static void hang_unanswered(void)
 	fi_freeinfo(hints);
 }
 
+/* ---- messages without receives, and a queue that is not read ---------------------------------- */
+
+static void hang_no_receive(void)
+{
+	ssize_t rc;
+
+	while ((rc = send_one(8)) == -FI_EAGAIN)
+		ask(true);
+	must(rc, "fi_tsend");
+	for (int i = 0; i < 1000; i++)
+		ask(true);
+	hang(true);
+}
+
+static void hang_no_credit(void)
+{
+	send_all(sizeof(data), true);
+	hang(true);
+}
+
+static void hang_unread(void)
+{
+	post_many();
+	send_all(sizeof(data), false);
+	hang(false);
+}
+
+/* What hangs, and how many completions the queues of both ends hold; 0: it opens its own. */
+static const struct way {
+	const char *name;
+	void (*hang)(void);
+	size_t sent, received;
+} ways[] = {
+	{ "no-receive", hang_no_receive, 4096, 4096 },
+	{ "no-credit", hang_no_credit, 4096, 4096 },
+	{ "unread", hang_unread, 4096, 2 },
+	{ "sent-unread", hang_sent_unread, 2, 4096 },
+	{ "counter", hang_counter, 4096, 4096 },
+	{ "triggered", hang_triggered, 4096, 4096 },
+	{ "rnr", hang_rnr, 0, 0 },
+	{ "shared", hang_shared, 0, 0 },
+	{ "paused", hang_paused, 0, 0 },
+	{ "unready", hang_unready, 0, 0 },
+	{ "unanswered", hang_unanswered, 0, 0 },
+};
+
 int main(int argc, char **argv)
 {
-	const char *way = argc > 1 ? argv[1] : "";
-	bool reads = strcmp(way, "unread") != 0;
-
-	if (!strcmp(way, "rnr")) {
-		hang_without_receive();
+	for (size_t i = 0; argc > 1 && i < sizeof(ways) / sizeof(ways[0]); i++) {
+		if (strcmp(argv[1], ways[i].name))
+			continue;
+		if (ways[i].sent) {
+			side_open(&from, ways[i].sent);
+			side_open(&to, ways[i].received);
+			know();
+		}
+		ways[i].hang();
 		return 0;
 	}
-	if (!strcmp(way, "unanswered")) {
-		hang_unanswered();
-		return 0;
-	}
-	side_open(&from, 4096);
-	side_open(&to, reads ? 4096 : 2);
-	know();
-	if (!strcmp(way, "no-receive")) {
-		ssize_t rc;
-
-		while ((rc = send_one(8)) == -FI_EAGAIN)
-			ask(true);
-		must(rc, "fi_tsend");
-		for (int i = 0; i < 1000; i++)
-			ask(true);
-	} else if (!strcmp(way, "no-credit")) {
-		send_all(sizeof(data), true);
-	} else if (!strcmp(way, "unread")) {
-		for (int i = 0; i < 500; i++)
-			must(fi_trecv(to.ep, data, sizeof(data), NULL, FI_ADDR_UNSPEC, 7, 0, NULL),
-			     "fi_trecv");
-		send_all(sizeof(data), false);
-	} else {
-		fprintf(stderr, "usage: stuck no-receive | no-credit | unread | rnr | unanswered\n");
-		return 2;
-	}
-	hang(reads);
-	return 0;
+	fputs("usage: stuck WAY, which is one of\n", stderr);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		fprintf(stderr, "  %s\n", ways[i].name);
+	return 2;
 }

@@ -61,10 +61,29 @@ for t in shm tcp; do
 	check "a queue pair that finds no receive, $t" hang rnr $t
 	check_output "shows its state and how often it was tried" 'queue pair 0x[0-9a-f]{6}, RTS: .*waits for a receive to be posted here \(RNR, [0-6] of 6\)$' cat "$tap_scratch/said"
 	check_output "its sender waits for the answer" 'queue pair 0x[0-9a-f]{6}, RTS: .* 1 sends under way, .*waits for the other end.s answer to 1$' cat "$tap_scratch/said"
+	check "a sender that does not read what has been sent, $t" hang sent-unread $t
+	check_output "is said to wait for that" 'rdm 0, open: 0 receives posted, .* 64 completions unread; waits for its completion queue to be read: it is full$' \
+		cat "$tap_scratch/said"
+	check "a queue pair whose shared queue is empty, $t" hang shared $t
+	check_output "waits for a receive there" 'queue pair 0x[0-9a-f]{6}, RTS: .*waits for a receive to be posted to a shared receive queue \(RNR, [0-6] of 6\)$' \
+		cat "$tap_scratch/said"
+	check_output "which is named, with what is posted to it" '^ +shared receive queue [0-9]+, open: 0 receives posted' cat "$tap_scratch/said"
+	check_output "and what no program has opened is not shown" '^0$' grep -c RESET "$tap_scratch/said"
+	check "a queue pair that is never RTR, $t" hang unready $t
+	check_output "is said to keep others waiting" 'queue pair 0x[0-9a-f]{6}, INIT: .*waits for this program to make it RTR \(ibv_modify_qp\)' cat "$tap_scratch/said"
 done
 
-# The log at the level debug, of the last of these: each transition by name, and what happens often only counted.
-check_output "the log shows a queue pair's states" 'debug engine: queue pair 0x[0-9a-f]{6}: RTR, was INIT$' cat "$tap_scratch/log"
+check "a send queue that was stopped" hang paused shm
+check_output "waits for the program" 'queue pair 0x[0-9a-f]{6}, SQD: .* 1 sends under way, .*waits for this program to make it RTS \(ibv_modify_qp\)$' \
+	cat "$tap_scratch/said"
+check "a counter that does not get where it is waited for" hang counter shm
+check_output "is told with both numbers" 'waits for its counter, 1 of 6 \(fi_cntr_wait\)$' cat "$tap_scratch/said"
+check "a triggered operation whose time does not come" hang triggered shm
+check_output "likewise" 'waits for its counter, 0 of 9 \(a triggered operation\)$' cat "$tap_scratch/said"
+
+# The log at the level debug, of one of these: each transition by name, and what happens often only counted.
+check "a queue pair that finds no receive, with its log" hang rnr tcp
+check_output "which shows its states" 'debug engine: queue pair 0x[0-9a-f]{6}: RTR, was INIT$' cat "$tap_scratch/log"
 check_output "and that a message waits for a receive" 'debug engine: queue pair 0x[0-9a-f]{6}: a message of peer [0-9a-f]{8} waits for a receive \(RNR\)$' cat "$tap_scratch/log"
 check_output "and links" 'debug engine: tcp link (from|to) [^ ]+ port [0-9]+: up$' cat "$tap_scratch/log"
 check_output "and peers" 'debug engine: peer [0-9a-f]{8}: live over tcp$' cat "$tap_scratch/log"

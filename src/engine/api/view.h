@@ -24,7 +24,7 @@ struct hd_view_reader {
 enum hd_view_cause {
 	HD_VIEW_ELSE, /* nothing, or something that others have no part in */
 	HD_VIEW_NO_RECEIVE,
-	HD_VIEW_UNREAD, /* its completion queue is full */
+	HD_VIEW_UNREAD, /* the completion queue of its receives is full */
 };
 
 struct hd_view_ep {
@@ -34,7 +34,7 @@ struct hd_view_ep {
 	uint32_t receives; /* posted */
 	uint32_t sends;	   /* of which the program has not been told that they are over */
 	uint32_t waiting;  /* messages that have come, and wait for a receive */
-	uint32_t unread;   /* completions of receives in its queue */
+	uint32_t unread;   /* completions in its queues */
 	enum hd_view_cause cause;
 	char waits_for[96]; /* why the first thing that waits does; empty: nothing does */
 };

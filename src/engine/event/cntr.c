@@ -163,6 +163,7 @@ static bool cntr_ready(struct hd_waiters *w, uint64_t arg)
 	struct hd_cntr *c = hd_container(w, struct hd_cntr, w);
 	const struct cntr_goal *goal = (const struct cntr_goal *)(uintptr_t)arg;
 
+	c->wanted = goal->threshold;
 	return hd_cntr_read(c) >= goal->threshold || hd_cntr_readerr(c) != goal->errors;
 }
 

@@ -78,6 +78,8 @@ struct hd_cntr {
 	struct hd_waiters w;
 	/* the program's share of both values, which is nothing that has happened */
 	uint64_t own, own_errors;
+	/* what the last thread to sleep waits for, while w.sleepers: for who looks from outside */
+	uint64_t wanted;
 	/* values that the program knows; hd_cntr_arm */
 	uint64_t seen, seen_errors;
 	/* [with_errors]; by threshold, then by age */

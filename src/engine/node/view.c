@@ -30,6 +30,7 @@ uint64_t hd_view_layout(void)
 		sizeof(struct hd_peer),
 		sizeof(struct hd_rq),
 		sizeof(struct hd_cq),
+		sizeof(struct hd_cntr),
 		offsetof(struct hd_names, eps),
 		offsetof(struct hd_links, peers),
 		offsetof(struct hd_ep, qp),
@@ -64,7 +65,7 @@ static bool view_get(const struct hd_view_reader *r, const void *at, void *to, s
 struct view_parts {
 	struct hd_ep ep;
 	struct hd_rq rq;
-	struct hd_cq rx_cq;
+	struct hd_cq rx_cq, tx_cq;
 	struct hd_txq tx;
 	struct hd_qp qp;
 	struct hd_conn conn; /* idle: there is none */
@@ -72,7 +73,22 @@ struct view_parts {
 	struct hd_bound_port port;
 	/* on whose credit or room the send queue waits; state DEAD: on nobody's */
 	struct hd_peer peer;
+	/* of a counter that somebody waits for: where it is and shall be; equal: there is none */
+	uint64_t counted, wanted;
+	bool triggers; /* who waits is a triggered operation */
 };
+
+/* One by which a front hears what other processes ask: no program has opened it. */
+static bool is_voice(const struct hd_ep *ep)
+{
+	return ep->policy & HD_EP_XRC_QUEUE && ep->own_rq;
+}
+
+/* That by which receives are posted to a shared queue stands for it. */
+static bool is_shared(const struct hd_ep *ep)
+{
+	return !ep->own_rq && ep->policy & (HD_EP_NAMELESS | HD_EP_XRC_QUEUE);
+}
 
 static const char *kind_of(const struct hd_ep *ep)
 {
@@ -80,6 +96,8 @@ static const char *kind_of(const struct hd_ep *ep)
 		return "listener";
 	if (ep->qp && ep->conn) /* of rdma_cm and uDAPL: the queue pair is another one */
 		return "connection";
+	if (is_shared(ep))
+		return "shared receive queue";
 	if (ep->qp)
 		return !(ep->policy & HD_EP_PAIRED) ? "datagram queue pair"
 		       : ep->policy & HD_EP_DROP    ? "unreliable queue pair"
@@ -93,7 +111,7 @@ static const char *state_of(const struct view_parts *v)
 {
 	if (v->ep.conn)
 		return hd_conn_state_name(v->conn.state);
-	return v->ep.qp ? hd_qp_state_name(v->qp.life.state) : "open";
+	return v->ep.qp && !is_shared(&v->ep) ? hd_qp_state_name(v->qp.life.state) : "open";
 }
 
 /* What a connection under way waits for; NULL: there is none. */
@@ -115,17 +133,21 @@ static const char *conn_waits_for(const struct hd_conn *c)
 }
 
 /* A request waits for a receive: how many of the tries that its sender allows are over. */
-static void say_rnr(const struct hd_respq *q, uint32_t timer_us, char *text, size_t size)
+static void say_rnr(const struct view_parts *v, char *text, size_t size)
 {
+	const struct hd_respq *q = &v->qp.respq;
+	const uint32_t timer_us = v->qp.life.resp.rnr_timer_us;
+	const bool shared = !v->ep.own_rq || v->ep.policy & HD_EP_XRC;
+	const char *where = shared ? "to a shared receive queue" : "here";
 	const uint64_t now = hd_now_ns(), each = (uint64_t)timer_us * 1000;
 	uint64_t left;
 
 	if (!q->timer.due || !each) {
-		snprintf(text, size, "a receive to be posted here (RNR, tried without end)");
+		snprintf(text, size, "a receive to be posted %s (RNR, tried without end)", where);
 		return;
 	}
 	left = q->timer.due > now ? (q->timer.due - now + each - 1) / each : 0;
-	snprintf(text, size, "a receive to be posted here (RNR, %" PRIu64 " of %u)",
+	snprintf(text, size, "a receive to be posted %s (RNR, %" PRIu64 " of %u)", where,
 		 left < q->retries ? q->retries - left : 0, q->retries);
 }
 
@@ -134,7 +156,9 @@ static void say_queue_pair(const struct view_parts *v, char *text, size_t size)
 	const struct hd_qp_life *l = &v->qp.life;
 
 	if (v->qp.respq.rnr_wait.rq)
-		say_rnr(&v->qp.respq, l->resp.rnr_timer_us, text, size);
+		say_rnr(v, text, size);
+	else if (v->qp.respq.queue.tqh_first && l->state < HD_QP_RTR)
+		snprintf(text, size, "this program to make it RTR (ibv_modify_qp): something has come");
 	else if (l->sq.head == l->sq.tail)
 		return;
 	else if (l->sq.stalled_on && v->peer.state == HD_PEER_LIVE && !v->peer.stalled)
@@ -144,7 +168,14 @@ static void say_queue_pair(const struct view_parts *v, char *text, size_t size)
 	else if (l->sq.next != l->sq.head)
 		snprintf(text, size, "the other end's answer to %u", l->sq.next - l->sq.head);
 	else
-		snprintf(text, size, l->state < HD_QP_RTS ? "RTS" : "the other end to be reached");
+		snprintf(text, size, "%s",
+			 l->state == HD_QP_RTS ? "the other end to be reached"
+					       : "this program to make it RTS (ibv_modify_qp)");
+}
+
+static uint32_t unread_in(const struct hd_cq *cq)
+{
+	return cq->none ? 0 : cq->r.tail - cq->r.head;
 }
 
 static bool queue_is_full(const struct hd_cq *cq)
@@ -165,7 +196,7 @@ static void say_ep(const struct view_parts *v, const struct hd_view_ep *shown, c
 	const char *peer = conn_waits_for(&v->conn);
 
 	text[0] = '\0';
-	if (shown->cause == HD_VIEW_UNREAD)
+	if (shown->cause == HD_VIEW_UNREAD || queue_is_full(&v->tx_cq))
 		snprintf(text, size, "its completion queue to be read: it is full");
 	else if (peer && v->conn.last.number)
 		snprintf(text, size, "%s, for queue pair 0x%06x", peer, v->conn.last.number);
@@ -179,11 +210,42 @@ static void say_ep(const struct view_parts *v, const struct hd_view_ep *shown, c
 		snprintf(text, size, "a receive to be posted here: no receive that fits is");
 	else if (shown->sends)
 		snprintf(text, size, "the other end's answer");
+	else if (v->counted < v->wanted)
+		snprintf(text, size, "its counter, %" PRIu64 " of %" PRIu64 " (%s)", v->counted, v->wanted,
+			 v->triggers ? "a triggered operation" : "fi_cntr_wait");
 }
 
 static uint32_t number_of(const struct view_parts *v)
 {
 	return v->ep.policy & HD_EP_NUMBERED ? (uint32_t)v->port.port << 8 | v->ep.slot : v->ep.index;
+}
+
+/* What is waited for of this counter, if anything is. */
+static bool view_counter_get(const struct hd_view_reader *r, const struct hd_cntr *at, struct view_parts *v)
+{
+	struct hd_trigger trigger;
+	struct hd_cntr c;
+
+	if (!view_get(r, at, &c, sizeof(c)))
+		return false;
+	v->counted = c.value;
+	v->triggers = view_get(r, c.triggers[0].tqh_first, &trigger, sizeof(trigger)) ||
+		      view_get(r, c.triggers[1].tqh_first, &trigger, sizeof(trigger));
+	if (v->triggers && trigger.with_errors)
+		v->counted += c.errors;
+	v->wanted = v->triggers ? trigger.threshold : c.w.sleepers ? c.wanted : v->counted;
+	return v->counted < v->wanted;
+}
+
+static void view_counters_get(const struct hd_view_reader *r, struct view_parts *v)
+{
+	const struct hd_ep_cntrs *c = &v->ep.cntrs;
+	const struct hd_cntr *const all[] = { c->send,	c->recv,	c->read,
+					      c->write, c->remote_read, c->remote_write };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (view_counter_get(r, all[i], v))
+			return;
 }
 
 static bool view_parts_get(const struct hd_view_reader *r, const struct hd_ep *at, struct view_parts *v)
@@ -198,6 +260,8 @@ static bool view_parts_get(const struct hd_view_reader *r, const struct hd_ep *a
 	view_get(r, v->ep.bound_port, &v->port, sizeof(v->port));
 	view_get(r, v->ep.conn, &v->conn, sizeof(v->conn));
 	view_get(r, v->ep.service, &v->service, sizeof(v->service));
+	view_get(r, v->ep.tx_cq, &v->tx_cq, sizeof(v->tx_cq));
+	view_counters_get(r, v);
 	if (!v->ep.qp)
 		return true;
 	if (!view_get(r, v->ep.qp, &v->qp, sizeof(v->qp)))
@@ -212,7 +276,7 @@ static void view_ep(const struct hd_view_reader *r, const struct hd_ep *at, cons
 	struct hd_view_ep shown;
 	struct view_parts v;
 
-	if (!view_parts_get(r, at, &v))
+	if (!view_parts_get(r, at, &v) || is_voice(&v.ep))
 		return;
 	shown = (struct hd_view_ep){
 		.number = number_of(&v),
@@ -222,7 +286,7 @@ static void view_ep(const struct hd_view_reader *r, const struct hd_ep *at, cons
 		.receives = (uint32_t)(v.rq.match[0].posted + v.rq.match[1].posted),
 		.sends = v.ep.qp && v.qp.wqes ? v.qp.life.sq.tail - v.qp.life.sq.head : v.tx.ops,
 		.waiting = (uint32_t)(v.rq.match[0].waiting + v.rq.match[1].waiting),
-		.unread = v.rx_cq.none ? 0 : v.rx_cq.r.tail - v.rx_cq.r.head,
+		.unread = unread_in(&v.rx_cq) + (v.ep.tx_cq != v.ep.rx_cq ? unread_in(&v.tx_cq) : 0),
 	};
 	shown.cause = cause_of(&v, shown.waiting);
 	say_ep(&v, &shown, shown.waits_for, sizeof(shown.waits_for));

@@ -13,6 +13,7 @@
 
 #include "base/advice.h"
 #include "base/config.h"
+#include "base/rsocket_files.h"
 #include "tool/fronts.h"
 #include "tool/host.h"
 #include "tool/json.h"
@@ -130,6 +131,29 @@ static void print_settings(void)
 		hd_setting_help(i, help, sizeof(help));
 		printf("  %-24s %s [%s]%s%s\n", info->env, or_empty(hd_config_str(i)),
 		       or_empty(info->fallback), source ? " from " : "", source ? source : "");
+		printf("      %s Takes %s.\n", info->meaning, help);
+	}
+}
+
+static void rsocket_value(int value, char *text, size_t size)
+{
+	snprintf(text, size, value < 0 ? "(none)" : "%d", value);
+}
+
+/* What rsockets have that nobody has set. */
+static void print_rsocket_files(void)
+{
+	puts("\nRsockets, of files in " HD_RSOCKET_FOLDER ": value, [default]");
+	for (unsigned i = 0; hd_rsocket_file_at(i); i++) {
+		const struct hd_rsocket_file_info *info = hd_rsocket_file_at(i);
+		char value[16], fallback[16], help[96];
+		bool found;
+
+		rsocket_value(hd_rsocket_file_read(i, &found), value, sizeof(value));
+		rsocket_value(info->fallback, fallback, sizeof(fallback));
+		hd_rsocket_file_help(i, help, sizeof(help));
+		printf("  %-24s %s [%s]%s%s\n", info->file, value, fallback,
+		       found ? " from " HD_RSOCKET_FOLDER : "", found ? info->file : "");
 		printf("      %s Takes %s.\n", info->meaning, help);
 	}
 }
@@ -255,6 +279,7 @@ static void print_tables(const struct hd_host *host, const struct hd_seen_nodes 
 	print_addresses(host);
 	print_transports(host);
 	print_settings();
+	print_rsocket_files();
 	print_nodes(nodes);
 }
 
@@ -321,6 +346,28 @@ static void json_settings(struct hd_json *json)
 		hd_json_text(json, "value", hd_config_str(i));
 		hd_json_text(json, "default", info->fallback);
 		hd_json_text(json, "source", hd_config_source(i));
+		hd_json_text(json, "takes", help);
+		hd_json_text(json, "meaning", info->meaning);
+		hd_json_close(json, '}');
+	}
+	hd_json_close(json, ']');
+}
+
+static void json_rsocket_files(struct hd_json *json)
+{
+	hd_json_open(json, "rsockets", '[');
+	for (unsigned i = 0; hd_rsocket_file_at(i); i++) {
+		const struct hd_rsocket_file_info *info = hd_rsocket_file_at(i);
+		char path[64], help[96];
+		bool found;
+
+		hd_json_open(json, NULL, '{');
+		hd_json_text(json, "name", info->file);
+		hd_json_number(json, "value", hd_rsocket_file_read(i, &found));
+		hd_json_number(json, "default", info->fallback);
+		snprintf(path, sizeof(path), HD_RSOCKET_FOLDER "%s", info->file);
+		hd_json_text(json, "source", found ? path : NULL);
+		hd_rsocket_file_help(i, help, sizeof(help));
 		hd_json_text(json, "takes", help);
 		hd_json_text(json, "meaning", info->meaning);
 		hd_json_close(json, '}');
@@ -421,6 +468,7 @@ static void print_json(const struct hd_host *host, const struct hd_seen_nodes *n
 	hd_json_close(&json, ']');
 	json_host(&json, host);
 	json_settings(&json);
+	json_rsocket_files(&json);
 	json_nodes(&json, nodes);
 	hd_json_close(&json, '}');
 }

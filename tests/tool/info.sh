@@ -51,6 +51,23 @@ check_output "once too" '^1$' env HEDDLE_HOME=/ sh -c "$heddle info 2>&1 >/dev/n
 check_output "an interface that there is not" 'HEDDLE_ADDR="eth77,lo": there is no interface eth77:' env HEDDLE_ADDR=eth77,lo "$heddle" info
 check_output "an address that there is not" 'this host has no address 192[.]0[.]2[.]251:' env HEDDLE_ADDR=lo,192.0.2.251 "$heddle" info
 check_output "a text is shown with an example" 'Takes a text such as 10[.]1[.]0[.]0/16[.]' "$heddle" info
+# with_files COMMAND…: where these are the files of rsockets
+with_files() {
+	# shellcheck disable=SC2016
+	unshare --user --map-root-user --mount bash -c 'mount -t tmpfs none /etc && mkdir -p /etc/rdma/rsocket && cd /etc/rdma/rsocket || exit
+		echo 1000000 >mem_default; echo abc >wmem_default; echo 99999 >iomap_size; echo 0 >wake_up_interval; cd / && exec "$@"' with_files "$@"
+}
+
+check_output "shows what rsockets have" 'sqsize_default +384 \[384\]$' "$heddle" info
+if unshare --user --map-root-user --mount true 2>/dev/null; then
+	check_output "and the file that it is from" 'mem_default +1000000 \[131072\] from /etc/rdma/rsocket/mem_default$' with_files "$heddle" info
+	check_output "more than the most is the most" 'iomap_size +4096 \[0\] from /etc/rdma/rsocket/iomap_size$' with_files "$heddle" info
+	check_output "what is no number is warned of" 'wmem_default: "abc" is not understood: it takes bytes from 1 to 2147483647' with_files "$heddle" info
+	check_output "and the default is in force" 'wmem_default +131072 \[131072\]$' with_files "$heddle" info
+	check_output "what is less than the least too" 'wake_up_interval: "0" is not understood: it takes milliseconds from 1' with_files "$heddle" info
+else
+	skip "files of rsockets" "allow user namespaces (sysctl user.max_user_namespaces)"
+fi
 check_output "a transport that is not used is off" '^  shm +off' env HEDDLE_TRANSPORT=tcp "$heddle" info
 check_output "says why there are no direct copies" 'shm.*HEDDLE_DIRECT_COPY is off' env HEDDLE_DIRECT_COPY=no "$heddle" info
 check_status "fails when it cannot write" 125 sh -c "$heddle info >/dev/full"

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What rsockets have that nobody has set: from the files in /etc/rdma/rsocket. */
 #include "base/clock.h"
+#include "base/rsocket_files.h"
 #include "front/verbs/rs/dgram.h"
-
-#include <stdio.h>
 
 #define POLLING_US 10 /* that a call looks at least, where no file says how long */
 
@@ -12,35 +11,18 @@ static struct {
 	int sndbuf, rcvbuf, sq_size, rq_size, inline_size, iomaps, polling_us, wake_up_ms;
 } defaults;
 
-/* The number in this file, or what it is without one. */
-static int defaults_from_file(const char *name, int least, int otherwise)
-{
-	char path[64];
-	FILE *file;
-	int value;
-
-	snprintf(path, sizeof(path), "/etc/rdma/rsocket/%s", name);
-	file = fopen(path, "re");
-	if (!file)
-		return otherwise;
-	if (fscanf(file, "%d", &value) != 1 || value < least)
-		value = otherwise;
-	fclose(file);
-	return value;
-}
-
 static void read_files(void)
 {
-	defaults.rcvbuf = defaults_from_file("mem_default", 1, 1 << 17);
-	defaults.sndbuf = defaults_from_file("wmem_default", 1, 1 << 17);
-	defaults.sq_size = defaults_from_file("sqsize_default", 1, 384);
-	defaults.rq_size = defaults_from_file("rqsize_default", 1, 384);
-	defaults.inline_size = defaults_from_file("inline_default", 0, 64);
-	defaults.iomaps = defaults_from_file("iomap_size", 0, 0);
-	defaults.polling_us = defaults_from_file("polling_time", 0, -1);
-	defaults.wake_up_ms = defaults_from_file("wake_up_interval", 1, -1);
-	if (defaults.iomaps > RS_MOST_MAPS)
-		defaults.iomaps = RS_MOST_MAPS;
+	bool found;
+
+	defaults.rcvbuf = hd_rsocket_file_read(HD_RSOCKET_RCVBUF, &found);
+	defaults.sndbuf = hd_rsocket_file_read(HD_RSOCKET_SNDBUF, &found);
+	defaults.sq_size = hd_rsocket_file_read(HD_RSOCKET_SQ_SIZE, &found);
+	defaults.rq_size = hd_rsocket_file_read(HD_RSOCKET_RQ_SIZE, &found);
+	defaults.inline_size = hd_rsocket_file_read(HD_RSOCKET_INLINE, &found);
+	defaults.iomaps = hd_rsocket_file_read(HD_RSOCKET_IOMAPS, &found);
+	defaults.polling_us = hd_rsocket_file_read(HD_RSOCKET_POLLING_US, &found);
+	defaults.wake_up_ms = hd_rsocket_file_read(HD_RSOCKET_WAKE_UP_MS, &found);
 }
 
 static void know_files(void)

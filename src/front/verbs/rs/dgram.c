@@ -114,7 +114,7 @@ static int dgram_equip(struct rs *rs)
 
 static bool dgram_is_named(const struct rs *rs, const struct sockaddr *name)
 {
-	return rs->type == SOCK_DGRAM && rs->v.cq && rs->opt.reuse && !rs->closing &&
+	return rs->type == SOCK_DGRAM && rs->v.cq && rs->opt.reuse &&
 	       rs_dest_is_same(&rs->id->route.addr.src_storage, name);
 }
 

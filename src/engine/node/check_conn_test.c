@@ -145,11 +145,7 @@ static void (*const wrong_asked[])(struct rig *r) = {
 };
 #define WRONG_ASKED (sizeof(wrong_asked) / sizeof(*wrong_asked))
 
-static void make_wrong_asked(void *scene, size_t i)
-{
-	if (i < WRONG_ASKED)
-		wrong_asked[i](scene);
-}
+NOTICED_MAKE(make_wrong_asked, struct rig, wrong_asked)
 
 /* ---- both are up ----------------------------------------------------------------------------- */
 
@@ -176,11 +172,7 @@ static void (*const wrong_up[])(struct rig *r) = {
 };
 #define WRONG_UP (sizeof(wrong_up) / sizeof(*wrong_up))
 
-static void make_wrong_up(void *scene, size_t i)
-{
-	if (i < WRONG_UP)
-		wrong_up[i](scene);
-}
+NOTICED_MAKE(make_wrong_up, struct rig, wrong_up)
 
 /* ---- do they notice? ------------------------------------------------------------------------- */
 

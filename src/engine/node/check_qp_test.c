@@ -198,27 +198,8 @@ static void (*const wrong[])(struct scene *s) = {
 	takes_before_it_is_ready,
 	is_held_off_while_all_is_well,
 };
-#define WRONG (sizeof(wrong) / sizeof(*wrong))
 
-static void make_wrong(void *scene, size_t i)
-{
-	if (i < WRONG)
-		wrong[i](scene);
-}
-
-static void each_is_noticed(void **state)
-{
-	EACH_TRANSPORT(t)
-	{
-		struct scene s;
-
-		scene_open(&s, t);
-		noticed_all(
-			&(struct noticed){ &s, { s.p.a.node, s.p.b.node }, hd_node_check, make_wrong, WRONG },
-			t);
-		scene_close(&s);
-	}
-}
+NOTICED_SCENE(wrong)
 
 int main(void)
 {

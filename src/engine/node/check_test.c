@@ -502,27 +502,8 @@ static void (*const wrong[])(struct scene *s) = {
 	sockets_are_miscounted,
 	rests_are_miscounted,
 };
-#define WRONG (sizeof(wrong) / sizeof(*wrong))
 
-static void make_wrong(void *scene, size_t i)
-{
-	if (i < WRONG)
-		wrong[i](scene);
-}
-
-static void each_is_noticed(void **state)
-{
-	EACH_TRANSPORT(t)
-	{
-		struct scene s;
-
-		scene_open(&s, t);
-		noticed_all(
-			&(struct noticed){ &s, { s.p.a.node, s.p.b.node }, hd_node_check, make_wrong, WRONG },
-			t);
-		scene_close(&s);
-	}
-}
+NOTICED_SCENE(wrong)
 
 int main(void)
 {

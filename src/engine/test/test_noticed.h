@@ -22,8 +22,8 @@ static const bool test_checks = true;
 #endif
 
 /*
- * A scene of up to four nodes, and what may be made wrong of it: `make` does so by number, and
- * nothing from `count` on.
+ * A scene of up to four nodes, and what may be made wrong of it: `make` does so by number, below
+ * `count`.
  */
 struct noticed {
 	void *scene;
@@ -42,7 +42,8 @@ static inline bool noticed_is(const struct noticed *n, size_t i)
 	if (!pid) {
 		dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
 		signal(SIGABRT, SIG_DFL);
-		n->make(n->scene, i);
+		if (i < n->count)
+			n->make(n->scene, i);
 		for (size_t k = 0; k < 4 && n->nodes[k]; k++)
 			n->check(n->nodes[k]);
 		_exit(0);
@@ -61,5 +62,37 @@ static inline void noticed_all(const struct noticed *n, const char *transport)
 			fail_msg("%s: number %zu is %s", transport, i,
 				 test_checks ? "not noticed" : "looked for");
 }
+
+/* NOTICED_MAKE: `make` of a table of functions that make something wrong of such a scene. */
+#define NOTICED_MAKE(make_fn, type, table) \
+	static void make_fn(void *scene, size_t i) \
+	{ \
+		type *s = scene; \
+\
+		table[i](s); \
+	}
+
+/*
+ * NOTICED_SCENE: the test each_is_noticed, of `table` and a struct scene whose two nodes are in its
+ * pair p.
+ */
+#define NOTICED_SCENE(table) \
+	NOTICED_MAKE(make_wrong, struct scene, table) \
+	static void each_is_noticed(void **state) \
+	{ \
+		EACH_TRANSPORT(t) \
+		{ \
+			struct scene s; \
+\
+			scene_open(&s, t); \
+			noticed_all(&(struct noticed){ &s, \
+						       { s.p.a.node, s.p.b.node }, \
+						       hd_node_check, \
+						       make_wrong, \
+						       sizeof(table) / sizeof(*table) }, \
+				    t); \
+			scene_close(&s); \
+		} \
+	}
 
 #endif

@@ -302,28 +302,33 @@ static void pep_unsettle(struct hd_fi_pep *pep, struct hd_service *service)
 	hd_node_unlock(pep->node);
 }
 
-static bool pep_has_port_of(const struct hd_fi_pep *pep, const union hd_fi_addr *name)
+/* Of one that has this port: the name that it has. */
+static bool pep_has_port_of(const struct hd_fi_pep *pep, const union hd_fi_addr *name, union hd_fi_addr *own)
 {
-	union hd_fi_addr own = { 0 };
 	struct sockaddr_storage at;
 
 	if (!pep->service || hd_service_name(pep->service, pep_family_of(pep), &at))
 		return false;
-	memcpy(&own, &at, hd_sockaddr_size((struct sockaddr *)&at));
-	return own.in.sin_port == name->in.sin_port; /* the port of IPv6 stands at the same place */
+	memset(own, 0, sizeof(*own));
+	memcpy(own, &at, hd_sockaddr_size((struct sockaddr *)&at));
+	/* the port of IPv6 stands at the same place */
+	return own->in.sin_port == name->in.sin_port;
 }
 
 /* Have this one, or else the one that it has had. Caller holds the lock. */
 static int pep_resettle(struct hd_fi_pep *pep, const union hd_fi_addr *name)
 {
-	bool first = pep_has_port_of(pep, name); /* it has to go before this one can be had */
+	union hd_fi_addr was = pep->addr, own;
+	bool first = pep_has_port_of(pep, name, &own); /* it has to go before this one can be had */
 	struct hd_service *old = first ? NULL : pep->service;
-	const union hd_fi_addr was = pep->addr;
-	const bool had = pep->has_addr;
+	bool had = pep->has_addr;
 	int rc;
 
-	if (first)
+	if (first) {
 		pep_unsettle(pep, pep->service);
+		was = own;
+		had = true;
+	}
 	pep->service = NULL;
 	pep->addr = *name;
 	pep->has_addr = !hd_fi_addr_is_any(name);
@@ -335,6 +340,8 @@ static int pep_resettle(struct hd_fi_pep *pep, const union hd_fi_addr *name)
 	pep->service = old;
 	pep->addr = was;
 	pep->has_addr = had;
+	if (first)
+		(void)pep_settle(pep); /* else, when it is wanted next */
 	return rc;
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "front/ofi/cm.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -256,6 +257,45 @@ static void who_closes_meanwhile_refuses(void **state)
 	both_close(&b);
 }
 
+static void expect_name(struct fid_pep *pep, const struct sockaddr_in *name)
+{
+	struct sockaddr_in now;
+	size_t len = sizeof(now);
+
+	assert_int_equal(fi_getname(&pep->fid, &now, &len), 0);
+	assert_int_equal(len, sizeof(now));
+	assert_memory_equal(&now, name, len);
+}
+
+/* Another one's port, an address that is not this host's, and that with the port that it has. */
+static void a_name_that_is_refused_changes_nothing(void **state)
+{
+	struct sockaddr_in name = { 0 }, taken = { 0 };
+	size_t len = sizeof(name);
+	struct fid_pep *pep;
+	struct both b;
+
+	both_open(&b);
+	assert_int_equal(fi_passive_ep(b.b.fabric, b.b.info, &b.pep, NULL), 0);
+	assert_int_equal(fi_passive_ep(b.b.fabric, b.b.info, &pep, NULL), 0);
+	assert_int_equal(fi_getname(&b.pep->fid, &taken, &len), 0);
+	assert_int_equal(fi_getname(&pep->fid, &name, &len), 0);
+	assert_int_equal(fi_setname(&pep->fid, &taken, len), -FI_EADDRINUSE);
+	expect_name(pep, &name);
+	taken.sin_addr.s_addr = inet_addr("192.0.2.1");
+	assert_int_equal(fi_setname(&pep->fid, &taken, len), -FI_EADDRNOTAVAIL);
+	expect_name(pep, &name);
+	taken.sin_port = name.sin_port;
+	assert_int_equal(fi_setname(&pep->fid, &taken, len), -FI_EADDRNOTAVAIL);
+	expect_name(pep, &name);
+	assert_int_equal(fi_setname(&pep->fid, &name, len), 0);
+	expect_name(pep, &name);
+	assert_int_equal(fi_close(&pep->fid), 0);
+	assert_int_equal(fi_close(&b.pep->fid), 0);
+	side_close(&b.b);
+	both_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +303,7 @@ int main(void)
 		cmocka_unit_test(the_program_answers),
 		cmocka_unit_test(the_event_queue_is_free),
 		cmocka_unit_test(who_closes_meanwhile_refuses),
+		cmocka_unit_test(a_name_that_is_refused_changes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

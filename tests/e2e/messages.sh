@@ -244,6 +244,12 @@ a port that root alone has | ports below 1024 are for root: choose others, and s
 END
 	check_output "another user's, by shared memory alone" 'the other end is of another user: run both as one, or use HEDDLE_TRANSPORT=auto at both' \
 		shm_alone shm setpriv --reuid 65534 --regid 65534 --clear-groups env FI_PROVIDER_PATH="$S" "$S/e2e-peer"
+	if bare unshare -Ur true 2>/dev/null; then
+		check_output "a user's who has no number here, by shared memory alone" 'the other end is of a user who has no number in this user namespace: run both as one user' \
+			shm_alone shm setpriv --reuid 65534 --regid 65534 --clear-groups unshare -Ur env FI_PROVIDER_PATH="$S" "$S/e2e-peer"
+	else
+		skip "users without a number" "allow user namespaces: sysctl user.max_user_namespaces"
+	fi
 else
 	skip "other users" "run it as root: only root can become another user"
 fi

@@ -243,6 +243,8 @@ static const char *without_shm(const struct hd_link *link, int err)
 		return "is on another host, or in another network namespace: use HEDDLE_TRANSPORT=auto at both";
 	if (link->realm >= HD_REALM_USER && link->realm != hd_realm_own())
 		return "is of another user: run both as one, or use HEDDLE_TRANSPORT=auto at both";
+	if (link->realm == HD_REALM_NOBODY)
+		return "is of a user who has no number in this user namespace: run both as one user in one namespace, or use HEDDLE_TRANSPORT=auto at both";
 	if (err == -ECONNREFUSED)
 		return "does not listen at the UNIX socket that it has named: it has ended or become another program, and is to be started again, or it is in another network namespace: use HEDDLE_TRANSPORT=auto at both";
 	if (hd_is_short(-err))

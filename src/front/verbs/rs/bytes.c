@@ -11,20 +11,20 @@ static ssize_t send_some(struct rs *rs, struct rs_piece *p, size_t left)
 	uint32_t block = rs->out.peer_block, len;
 	char small[RS_SMALL], *to = small;
 	bool is_small = left <= RS_SMALL;
-	int rc = rs_sendable(rs);
+	int rc = rs_sendable(&rs->conn);
 
 	if (rc || !rs_may_send(rs))
 		return rc;
 	if (is_small)
 		block = RS_SMALL < block ? RS_SMALL : block;
 	else
-		to = rs_block(rs);
+		to = rs_block(&rs->out);
 	len = rs_gather(p, to, block);
 	rc = rs_post(rs, &(struct rs_message){ RS_DATA, to, len, !is_small, NULL });
 	if (rc)
 		return rc;
 	if (!is_small)
-		rs_block_used(rs);
+		rs_block_used(&rs->out);
 	return len;
 }
 
@@ -42,7 +42,7 @@ ssize_t rs_stream_send(struct rs *rs, const struct iovec *iov, int count, int fl
 
 	rs_step(rs);
 	if (!total)
-		return rs_sendable(rs);
+		return rs_sendable(&rs->conn);
 	while (done < total && rc >= 0) {
 		rc = send_some(rs, &p, total - done);
 		if (rc > 0)
@@ -54,16 +54,16 @@ ssize_t rs_stream_send(struct rs *rs, const struct iovec *iov, int count, int fl
 }
 
 /* Without data: 0 at the end, or what is wrong; -EAGAIN: wait. */
-static int unreadable(struct rs *rs)
+static int unreadable(struct rs_conn *conn)
 {
-	int err = rs->end.err;
+	int err;
 
-	if (rs->state == RS_OPEN || rs->state == RS_LISTENING)
+	if (conn->state == RS_OPEN || conn->state == RS_LISTENING)
 		return -ENOTCONN;
-	rs->end.err = 0;
+	err = rs_conn_err(conn);
 	if (err)
 		return -err;
-	return rs->end.eof || rs->end.shut_read || rs->state == RS_OVER ? 0 : -EAGAIN;
+	return conn->eof || conn->shut_read || conn->state == RS_OVER ? 0 : -EAGAIN;
 }
 
 ssize_t rs_stream_receive(struct rs *rs, const struct iovec *iov, int count, int flags)
@@ -74,11 +74,11 @@ ssize_t rs_stream_receive(struct rs *rs, const struct iovec *iov, int count, int
 	rs_step(rs);
 	for (;;) {
 		done += rs_scatter(rs, iov, count, done, flags);
-		if (rs->state == RS_CONNECTED)
+		if (rs->conn.state == RS_CONNECTED)
 			rs_return_credit(rs);
 		if (done == total || (done && !(flags & MSG_WAITALL)))
 			return (ssize_t)done;
-		rc = unreadable(rs);
+		rc = unreadable(&rs->conn);
 		if (rc == -EAGAIN)
 			rc = rs_wait(rs, !(flags & MSG_DONTWAIT));
 		else

@@ -16,21 +16,21 @@
 /* Somebody who calls. */
 struct caller {
 	struct rdma_cm_id *id;
-	struct rs greeting; /* what he has said of himself */
+	struct rs_hello hello; /* what he has said of himself */
 };
 
 /* The next; -EAGAIN. Who is no rsocket is turned away. */
-static int next_caller(struct rs *rs, struct caller *caller)
+static int next_caller(struct rdma_event_channel *ch, struct caller *caller)
 {
 	struct rdma_cm_event *e;
 
 	for (;;) {
 		bool asks, greets;
 
-		if (rdma_get_cm_event(rs->ch, &e))
+		if (rdma_get_cm_event(ch, &e))
 			return -errno;
 		asks = e->event == RDMA_CM_EVENT_CONNECT_REQUEST;
-		greets = asks && rs_hello_get(&caller->greeting, &e->param.conn);
+		greets = asks && rs_hello_get(&caller->hello, &e->param.conn);
 		caller->id = e->id;
 		rdma_ack_cm_event(e);
 		if (greets)
@@ -50,9 +50,7 @@ static int admit(const struct rs_options *opt, int family, const struct caller *
 		return -errno;
 	pthread_mutex_lock(&rs->lock);
 	rs->opt = *opt;
-	rs->out.credit = caller->greeting.out.credit;
-	rs->out.peer_block = caller->greeting.out.peer_block;
-	rs->maps.count = caller->greeting.maps.count;
+	rs_hello_heed(rs, &caller->hello);
 	rc = rs_greet(rs, RS_ACCEPTED, rdma_accept);
 	pthread_mutex_unlock(&rs->lock);
 	*out = rs;
@@ -61,18 +59,18 @@ static int admit(const struct rs_options *opt, int family, const struct caller *
 	return rc;
 }
 
-static void append(struct rs *rs, struct rs *in)
+static void append(struct rs_callers *callers, struct rs *in)
 {
-	*rs->callers.end = in;
-	rs->callers.end = &in->behind;
-	rs->callers.count++;
-	rs->wait.came++;
+	*callers->end = in;
+	callers->end = &in->behind;
+	callers->count++;
 }
 
-static void callers_fail(struct rs *rs, int err)
+/* There is somebody, or what is wrong. */
+static void callers_news(struct rs *rs)
 {
-	rs->callers.err = err;
 	rs->wait.came++;
+	rs_changed(rs);
 }
 
 /* One who has gone while he waited is nobody's business. */
@@ -88,10 +86,10 @@ static void let_in(struct rs *rs, const struct caller *caller)
 	if (rc == -ECONNABORTED)
 		return;
 	if (rc)
-		callers_fail(rs, -rc);
+		rs->callers.err = -rc;
 	else
-		append(rs, in);
-	rs_changed(rs);
+		append(&rs->callers, in);
+	callers_news(rs);
 }
 
 static void remove_first(struct rs_callers *callers)
@@ -116,15 +114,15 @@ static void *callers_run(void *arg)
 	pthread_mutex_lock(&rs->lock);
 	while (rs->callers.served) {
 		bool full = is_full(&rs->callers);
-		int rc = full ? -EAGAIN : next_caller(rs, &caller);
+		int rc = full ? -EAGAIN : next_caller(rs->ch, &caller);
 
 		if (!rc) {
 			let_in(rs, &caller);
 		} else if (rc == -EAGAIN) {
 			rs_sleep_aside(rs, !full);
 		} else {
-			callers_fail(rs, -rc);
-			rs_changed(rs);
+			rs->callers.err = -rc;
+			callers_news(rs);
 		}
 	}
 	pthread_mutex_unlock(&rs->lock);
@@ -184,7 +182,7 @@ int rs_callers_serve(struct rs *rs, int backlog)
 		rs_callers_stop(rs);
 		return rc;
 	}
-	rs->state = RS_LISTENING;
+	rs->conn.state = RS_LISTENING;
 	return 0;
 }
 

@@ -41,12 +41,12 @@ static void say_goodbye(struct rs *rs)
 	rs_step(rs);
 	if (linger->l_onoff && !linger->l_linger)
 		return;
-	while (!rc && rs->state == RS_ACCEPTED)
+	while (!rc && rs->conn.state == RS_ACCEPTED)
 		rc = rs_await(rs, due);
-	if (!rc && rs->state == RS_CONNECTED && !(rs->end.shut_write && rs->end.shut_read))
+	if (!rc && rs->conn.state == RS_CONNECTED && !(rs->conn.shut_write && rs->conn.shut_read))
 		rc = rs_tell(rs, RS_FIN, "", 1);
-	rs->end.shut_write = true;
-	while (!rc && rs->state == RS_CONNECTED && rs->out.done != rs->out.sent)
+	rs->conn.shut_write = true;
+	while (!rc && rs->conn.state == RS_CONNECTED && rs->out.done != rs->out.sent)
 		rc = rs_await(rs, due);
 }
 
@@ -62,7 +62,7 @@ HV_PUBLIC int rclose(int socket)
 	rs->closing = true;
 	say_goodbye(rs);
 	rs->closed = true;
-	if (rs->state == RS_CONNECTED || rs->state == RS_ACCEPTED)
+	if (rs->conn.state == RS_CONNECTED || rs->conn.state == RS_ACCEPTED)
 		rdma_disconnect(rs->id);
 	rs_changed(rs);
 	rs_callers_stop(rs);

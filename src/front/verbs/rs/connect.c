@@ -13,7 +13,7 @@
 static int connect_bind_to(struct rs *rs, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct sockaddr_storage name;
-	int rc = rs_name_in(rs, addr, addrlen, &name);
+	int rc = rs_name_in(rs->family, addr, addrlen, &name);
 
 	if (rc)
 		return rc;
@@ -33,14 +33,14 @@ HV_PUBLIC int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen
 {
 	struct rs *rs = rs_enter(socket);
 
-	return rs ? rs_leave(rs, rs_name_out(rs, &rs->id->route.addr.src_addr, addr, addrlen)) : -1;
+	return rs ? rs_leave(rs, rs_name_out(rs->family, &rs->id->route.addr.src_addr, addr, addrlen)) : -1;
 }
 
 /* Also when the other end has closed, as a socket in CLOSE_WAIT has one, but not after a reset. */
-static bool connect_has_peer(const struct rs *rs)
+static bool connect_has_peer(const struct rs_conn *conn)
 {
-	return rs->state == RS_CONNECTED || rs->state == RS_ACCEPTED ||
-	       (rs->state == RS_OVER && rs->end.met && !rs->end.broken);
+	return conn->state == RS_CONNECTED || conn->state == RS_ACCEPTED ||
+	       (conn->state == RS_OVER && conn->met && !conn->broken);
 }
 
 HV_PUBLIC int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
@@ -53,10 +53,10 @@ HV_PUBLIC int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen
 		return -1;
 	rs_step(rs);
 	if (rs->type == SOCK_DGRAM)
-		peer = rs_dgram_peer(rs);
-	else if (connect_has_peer(rs))
+		peer = rs_dgram_peer(rs->dgram);
+	else if (connect_has_peer(&rs->conn))
 		peer = &rs->id->route.addr.dst_addr;
-	rc = peer ? rs_name_out(rs, peer, addr, addrlen) : -ENOTCONN;
+	rc = peer ? rs_name_out(rs->family, peer, addr, addrlen) : -ENOTCONN;
 	return rs_leave(rs, rc);
 }
 
@@ -66,11 +66,11 @@ static int listen_for(struct rs *rs, int backlog)
 {
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->family };
 
-	if (rs->state == RS_LISTENING) {
+	if (rs->conn.state == RS_LISTENING) {
 		rs_callers_limit(rs, backlog);
-		return rs->end.shut_read ? -EINVAL : 0;
+		return rs->conn.shut_read ? -EINVAL : 0;
 	}
-	if (rs->state != RS_OPEN)
+	if (rs->conn.state != RS_OPEN)
 		return rs->type == SOCK_DGRAM ? -EOPNOTSUPP : -EINVAL;
 	if (!rs->id->route.addr.src_addr.sa_family &&
 	    connect_bind_to(rs, (struct sockaddr *)&any, hv_sockaddr_size((struct sockaddr *)&any)))
@@ -90,10 +90,10 @@ static int await_caller(struct rs *rs, struct rs **caller)
 {
 	int rc;
 
-	if (rs->state != RS_LISTENING)
+	if (rs->conn.state != RS_LISTENING)
 		return rs->type == SOCK_DGRAM ? -EOPNOTSUPP : -EINVAL;
 	do {
-		if (rs->end.shut_read)
+		if (rs->conn.shut_read)
 			return -EINVAL;
 		rc = rs_callers_take(rs, caller);
 	} while (rc == -EAGAIN && !(rc = rs_wait(rs, true)));
@@ -111,7 +111,7 @@ HV_PUBLIC int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	if (!rc) {
 		rc = caller->fd;
 		if (addr && addrlen) /* whether he is there still or not */
-			(void)rs_name_out(caller, &caller->id->route.addr.dst_addr, addr, addrlen);
+			(void)rs_name_out(caller->family, &caller->id->route.addr.dst_addr, addr, addrlen);
 	}
 	return rs_leave(rs, rc);
 }
@@ -127,15 +127,14 @@ static int await_connection(struct rs *rs)
 	int rc = 0;
 
 	rs_step(rs);
-	while (!rc && rs->state != RS_CONNECTED && rs->state != RS_OVER)
+	while (!rc && rs->conn.state != RS_CONNECTED && rs->conn.state != RS_OVER)
 		rc = rs_wait(rs, true);
 	if (rc)
 		return rc == -EAGAIN ? -EINPROGRESS : rc;
-	if (rs->end.met)
+	if (rs->conn.met)
 		return 0;
-	rc = rs->end.err ? -rs->end.err : -ECONNABORTED;
-	rs->end.err = 0;
-	return rc;
+	rc = -rs_conn_err(&rs->conn);
+	return rc ? rc : -ECONNABORTED;
 }
 
 /* Of datagrams: with nobody any more. */
@@ -156,20 +155,20 @@ static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t addr
 
 	if (rs->type == SOCK_DGRAM && is_nobody(addr, addrlen))
 		return rs_dgram_connect(rs, addr);
-	rc = rs_name_in(rs, addr, addrlen, &name);
+	rc = rs_name_in(rs->family, addr, addrlen, &name);
 	if (rc)
 		return rc;
 	if (rs->type == SOCK_DGRAM)
 		return rs_dgram_connect(rs, (struct sockaddr *)&name);
 	rs_step(rs);
-	switch (rs->state) {
+	switch (rs->conn.state) {
 	case RS_OPEN:
-		rc = rs_options_path(rs, (struct sockaddr *)&name);
+		rc = rs_options_path(&rs->opt, rs->id, name.ss_family);
 		if (rc)
 			return rc;
 		if (rdma_resolve_addr(rs->id, NULL, (struct sockaddr *)&name, RESOLVE_MS))
 			return -errno;
-		rs->state = RS_ADDRESSING;
+		rs->conn.state = RS_ADDRESSING;
 		return await_connection(rs);
 	case RS_ADDRESSING:
 	case RS_ROUTING:
@@ -177,11 +176,11 @@ static int connect_to(struct rs *rs, const struct sockaddr *addr, socklen_t addr
 		return rs->nonblocking ? -EINPROGRESS : await_connection(rs);
 	case RS_CONNECTED:
 	case RS_ACCEPTED:
-		return rs->end.deaf ? -ENOTCONN : 0;
+		return rs->conn.deaf ? -ENOTCONN : 0;
 	case RS_OVER:
-		if (rs->end.met)
+		if (rs->conn.met)
 			return -ENOTCONN;
-		return rs->end.err ? await_connection(rs) : -EINVAL;
+		return rs->conn.err ? await_connection(rs) : -EINVAL;
 	default:
 		return -EINVAL;
 	}
@@ -202,10 +201,10 @@ HV_PUBLIC int rconnect(int socket, const struct sockaddr *addr, socklen_t addrle
  */
 static int shut_listener(struct rs *rs, int how)
 {
-	if (how == SHUT_WR || rs->end.shut_read)
+	if (how == SHUT_WR || rs->conn.shut_read)
 		return 0;
 	hv_id_turn_away(hv_id_of(rs->id));
-	rs->end.shut_read = true;
+	rs->conn.shut_read = true;
 	rs_changed(rs);
 	rs_callers_stop(rs);
 	return 0;
@@ -217,22 +216,22 @@ static int connect_shut(struct rs *rs, int how)
 	bool news;
 	int rc = 0;
 
-	if (rs->state == RS_LISTENING)
+	if (rs->conn.state == RS_LISTENING)
 		return shut_listener(rs, how);
 	rs_step(rs);
-	while (rs->state == RS_ACCEPTED && !rc)
+	while (rs->conn.state == RS_ACCEPTED && !rc)
 		rc = rs_wait(rs, true);
 	if (rc)
 		return rc;
-	if (rs->state != RS_CONNECTED && rs->state != RS_OVER &&
-	    !(rs->type == SOCK_DGRAM && rs_dgram_peer(rs)))
+	if (rs->conn.state != RS_CONNECTED && rs->conn.state != RS_OVER &&
+	    !(rs->type == SOCK_DGRAM && rs_dgram_peer(rs->dgram)))
 		return -ENOTCONN;
-	news = how == SHUT_RD ? !rs->end.shut_read && rs->end.shut_write
-			      : !rs->end.shut_write || (how == SHUT_RDWR && !rs->end.shut_read);
-	rs->end.shut_read |= how != SHUT_WR;
-	rs->end.shut_write |= how != SHUT_RD;
-	if (news && rs->state == RS_CONNECTED)
-		rc = rs_tell(rs, RS_FIN, "", rs->end.shut_read);
+	news = how == SHUT_RD ? !rs->conn.shut_read && rs->conn.shut_write
+			      : !rs->conn.shut_write || (how == SHUT_RDWR && !rs->conn.shut_read);
+	rs->conn.shut_read |= how != SHUT_WR;
+	rs->conn.shut_write |= how != SHUT_RD;
+	if (news && rs->conn.state == RS_CONNECTED)
+		rc = rs_tell(rs, RS_FIN, "", rs->conn.shut_read);
 	rs_changed(rs);
 	return rc;
 }

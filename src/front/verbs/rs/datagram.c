@@ -20,7 +20,7 @@ static int dgram_post(struct rs *rs, const struct rs_dest *d, char *from, uint32
 {
 	bool tells = block || ++rs->out.untold >= rs->out.places / 4;
 	struct ibv_sge sge = { (uintptr_t)from, len, rs->v.mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = RS_DGRAM_SEND | (block ? RS_DGRAM_FROM_BLOCK : 0) | rs->out.sent,
+	struct ibv_send_wr wr = { .wr_id = RS_SEND | (block ? RS_FROM_BLOCK : 0) | rs->out.sent,
 				  .sg_list = &sge,
 				  .num_sge = 1,
 				  .opcode = IBV_WR_SEND,
@@ -28,7 +28,7 @@ static int dgram_post(struct rs *rs, const struct rs_dest *d, char *from, uint32
 						(tells ? IBV_SEND_SIGNALED : 0),
 				  .wr.ud = { .ah = d->ah, .remote_qpn = d->qpn, .remote_qkey = d->qkey } },
 			   *bad;
-	int rc = -hv_post_send(rs->dgram->qp, &wr, &bad);
+	int rc = -hv_post_send(rs->v.qp, &wr, &bad);
 
 	if (rc)
 		return rc;
@@ -48,10 +48,10 @@ static ssize_t dgram_send_to(struct rs *rs, const struct rs_dest *d, const struc
 	bool block = len + RS_DGRAM_HEAD > RS_SMALL;
 	int rc;
 
-	if (!rs->out.free || rs->out.sent - rs->out.done >= rs->out.places)
+	if (!rs->out.free || !rs_has_place(&rs->out))
 		return -EAGAIN;
 	if (block)
-		to = rs_dgram_block_at(rs, rs->in.posts + rs->out.block);
+		to = rs_dgram_block_at(rs->out.mem, rs->out.block);
 	memcpy(head.from, d->own, sizeof(head.from));
 	hv_sockaddr_map((const struct sockaddr *)&d->addr, head.to);
 	memcpy(to, &head, sizeof(head));
@@ -60,27 +60,26 @@ static ssize_t dgram_send_to(struct rs *rs, const struct rs_dest *d, const struc
 	if (rc)
 		return rc;
 	if (block)
-		rs_block_used(rs);
+		rs_block_used(&rs->out);
 	return (ssize_t)len;
 }
 
 /* NULL: not yet; *rc: 0, or -errno; 1: nobody is there, which nobody is told. */
 static struct rs_dest *dgram_find(struct rs *rs, const struct sockaddr *to, int *rc)
 {
-	struct rs_dest *d = rs_dest_find(rs, to);
+	struct rs_dest *d = rs_dest_find(rs->dgram, rs->ch, to);
 
 	*rc = d ? d->nobody : -errno;
 	if (*rc == 1)
-		rs_dest_forget(rs, d);
+		rs_dest_forget(rs->dgram, d);
 	return *rc || !d->ah ? NULL : d;
 }
 
-static int dgram_pending(struct rs *rs)
+static int dgram_pending(struct rs_conn *conn)
 {
-	int err = rs->end.err;
+	int err = rs_conn_err(conn);
 
-	rs->end.err = 0;
-	return rs->end.shut_write ? -EPIPE : -err;
+	return conn->shut_write ? -EPIPE : -err;
 }
 
 /*
@@ -118,12 +117,12 @@ ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const s
 	int rc = rs_dgram_bind(rs, NULL);
 
 	if (!to)
-		to = rs_dgram_peer(rs);
+		to = rs_dgram_peer(rs->dgram);
 	if (!rc && (!to || len > RS_DGRAM_MOST))
 		rc = to ? -EMSGSIZE : -EDESTADDRREQ;
 	while (!rc && sent == -EAGAIN) {
 		rs_step(rs);
-		rc = dgram_pending(rs);
+		rc = dgram_pending(&rs->conn);
 		d = rc ? NULL : dgram_find(rs, to, &rc);
 		if (d)
 			sent = dgram_send_to(rs, d, iov, count);
@@ -142,7 +141,7 @@ ssize_t rs_dgram_send(struct rs *rs, const struct iovec *iov, int count, const s
 static size_t dgram_take(struct rs *rs, const struct iovec *iov, int count, bool peek, size_t *got)
 {
 	struct rs_arrived a = rs->in.arrived[rs->in.first];
-	const char *from = rs_dgram_block_at(rs, a.block) + HV_GRH + RS_DGRAM_HEAD;
+	const char *from = rs_dgram_block_at(rs->in.mem, a.block) + HV_GRH + RS_DGRAM_HEAD;
 
 	*got = 0;
 	for (int i = 0; i < count && *got < a.len; i++) {
@@ -167,15 +166,16 @@ ssize_t rs_dgram_receive(struct rs *rs, struct rs_incoming *in)
 
 	rs_step(rs);
 	while (!rs->in.count) {
-		rc = rs->end.shut_read ? 1 : -rs->end.err;
-		rs->end.err = 0;
+		rc = -rs_conn_err(&rs->conn);
+		if (rs->conn.shut_read)
+			rc = 1;
 		if (!rc)
 			rc = rs_wait(rs, !(in->flags & MSG_DONTWAIT));
 		if (rc)
 			return rc > 0 ? 0 : rc;
 	}
 	if (in->from && in->from_len)
-		rc = rs_name_out(rs, (struct sockaddr *)&rs->in.senders[rs->in.first], in->from,
+		rc = rs_name_out(rs->family, (struct sockaddr *)&rs->in.senders[rs->in.first], in->from,
 				 in->from_len);
 	if (rc)
 		return rc;

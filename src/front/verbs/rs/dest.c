@@ -21,12 +21,12 @@ bool rs_dest_is_same(const struct sockaddr_storage *a, const struct sockaddr *b)
 	       !memcmp(ours, theirs, sizeof(ours));
 }
 
-void rs_dest_forget(struct rs *rs, struct rs_dest *d)
+void rs_dest_forget(struct rs_dgram *dgram, struct rs_dest *d)
 {
-	TAILQ_REMOVE(&rs->dgram->dests, d, entry);
-	rs->dgram->dest_count--;
+	TAILQ_REMOVE(&dgram->dests, d, entry);
+	dgram->dest_count--;
 	if (d->id) {
-		rs->dgram->asking--;
+		dgram->asking--;
 		rdma_destroy_id(d->id);
 	}
 	if (d->ah)
@@ -34,70 +34,72 @@ void rs_dest_forget(struct rs *rs, struct rs_dest *d)
 	free(d);
 }
 
-void rs_dests_drop(struct rs *rs)
+void rs_dests_drop(struct rs_dgram *dgram)
 {
-	while (!TAILQ_EMPTY(&rs->dgram->dests))
-		rs_dest_forget(rs, TAILQ_FIRST(&rs->dgram->dests));
+	while (!TAILQ_EMPTY(&dgram->dests))
+		rs_dest_forget(dgram, TAILQ_FIRST(&dgram->dests));
 }
 
-static struct rs_dest *known(struct rs *rs, const struct sockaddr *addr)
+static struct rs_dest *known(struct rs_dgram *dgram, const struct sockaddr *addr)
 {
 	struct rs_dest *d;
 
-	TAILQ_FOREACH(d, &rs->dgram->dests, entry)
+	TAILQ_FOREACH(d, &dgram->dests, entry)
 		if (rs_dest_is_same(&d->addr, addr))
 			break;
-	if (d && d != TAILQ_FIRST(&rs->dgram->dests)) {
-		TAILQ_REMOVE(&rs->dgram->dests, d, entry);
-		TAILQ_INSERT_HEAD(&rs->dgram->dests, d, entry);
+	if (d && d != TAILQ_FIRST(&dgram->dests)) {
+		TAILQ_REMOVE(&dgram->dests, d, entry);
+		TAILQ_INSERT_HEAD(&dgram->dests, d, entry);
 	}
 	return d;
 }
 
-static struct rs_dest *dest_make(struct rs *rs, const struct sockaddr *addr)
+static struct rs_dest *dest_make(struct rs_dgram *dgram, const struct sockaddr *addr)
 {
 	struct rs_dest *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		return hv_fail(ENOMEM);
 	memcpy(&d->addr, addr, hv_sockaddr_size(addr));
-	TAILQ_INSERT_HEAD(&rs->dgram->dests, d, entry);
-	if (++rs->dgram->dest_count > RS_DGRAM_DESTS)
-		rs_dest_forget(rs, TAILQ_LAST(&rs->dgram->dests, rs_dest_list));
+	TAILQ_INSERT_HEAD(&dgram->dests, d, entry);
+	if (++dgram->dest_count > RS_DGRAM_DESTS)
+		rs_dest_forget(dgram, TAILQ_LAST(&dgram->dests, rs_dest_list));
 	return d;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static int dest_ask(struct rs *rs, struct rs_dest *d)
+static int dest_ask(struct rs_dgram *dgram, struct rdma_event_channel *ch, struct rs_dest *d)
 {
-	if (rdma_create_id(rs->ch, &d->id, d, RDMA_PS_UDP))
+	if (rdma_create_id(ch, &d->id, d, RDMA_PS_UDP))
 		return -errno;
-	rs->dgram->asking++;
+	dgram->asking++;
 	return rdma_resolve_addr(d->id, NULL, (struct sockaddr *)&d->addr, RESOLVE_MS) ? -errno : 0;
 }
 
-struct rs_dest *rs_dest_find(struct rs *rs, const struct sockaddr *addr)
+struct rs_dest *rs_dest_find(struct rs_dgram *dgram, struct rdma_event_channel *ch,
+			     const struct sockaddr *addr)
 {
-	struct rs_dest *d = known(rs, addr);
+	struct rs_dest *d = known(dgram, addr);
 	int rc;
 
 	if (d)
 		return d;
-	d = dest_make(rs, addr);
+	d = dest_make(dgram, addr);
 	if (!d)
 		return NULL;
-	rc = dest_ask(rs, d);
+	rc = dest_ask(dgram, ch, d);
 	if (!rc)
 		return d;
-	rs_dest_forget(rs, d);
+	rs_dest_forget(dgram, d);
 	return hv_fail(rc);
 }
 
 /* What is known of it now. */
-static int dest_learn(struct rs *rs, struct rs_dest *d, struct ibv_ah_attr *attr, uint32_t qpn, uint32_t qkey)
+static int dest_learn(struct ibv_pd *pd, struct rs_dest *d, struct ibv_ah_attr *attr, uint32_t qpn,
+		      uint32_t qkey)
 {
-	struct ibv_ah *ah = hv_ibv_create_ah(rs->v.pd, attr);
+	struct ibv_ah *ah = hv_ibv_create_ah(pd, attr);
 
 	if (!ah)
 		return -errno;
@@ -112,7 +114,7 @@ static int dest_learn(struct rs *rs, struct rs_dest *d, struct ibv_ah_attr *attr
 
 static void dest_refused(struct rs *rs)
 {
-	rs->end.err = ECONNREFUSED;
+	rs->conn.err = ECONNREFUSED;
 	rs->wait.came++;
 }
 
@@ -121,7 +123,7 @@ static void dest_answered(struct rs *rs, struct rs_dest *d, const struct rdma_cm
 	struct ibv_ah_attr attr = e->param.ud.ah_attr;
 
 	hv_sockaddr_map(&d->id->route.addr.src_addr, d->own);
-	if (dest_learn(rs, d, &attr, e->param.ud.qp_num, e->param.ud.qkey))
+	if (dest_learn(rs->v.pd, d, &attr, e->param.ud.qp_num, e->param.ud.qkey))
 		dest_refused(rs);
 }
 
@@ -143,10 +145,9 @@ static bool dest_step(struct rs *rs, struct rs_dest *d, const struct rdma_cm_eve
 	}
 }
 
-bool rs_dest_is_peer(const struct rs *rs, const struct rs_dest *d)
+bool rs_dest_is_peer(const struct rs_dgram *dgram, const struct rs_dest *d)
 {
-	return rs->dgram->peer.ss_family &&
-	       rs_dest_is_same(&rs->dgram->peer, (const struct sockaddr *)&d->addr);
+	return dgram->peer.ss_family && rs_dest_is_same(&dgram->peer, (const struct sockaddr *)&d->addr);
 }
 
 /* It has been asked. As with UDP, only who has connected hears that nobody is there. */
@@ -158,15 +159,15 @@ static void asked(struct rs *rs, struct rs_dest *d)
 	if (d->ah)
 		return;
 	d->nobody = true;
-	if (rs_dest_is_peer(rs, d))
+	if (rs_dest_is_peer(rs->dgram, d))
 		dest_refused(rs);
 }
 
 /* ---- answering ------------------------------------------------------------------------------- */
 
-static void dest_answer(struct rs *rs, struct rdma_cm_id *id)
+static void dest_answer(const struct rs_verbs *v, struct rdma_cm_id *id)
 {
-	struct rdma_conn_param p = { .qp_num = rs->dgram->qp->qp_num };
+	struct rdma_conn_param p = { .qp_num = v->qp->qp_num };
 
 	rdma_accept(id, &p);
 	rdma_destroy_id(id);
@@ -185,7 +186,7 @@ void rs_dgram_events(struct rs *rs)
 			over = dest_step(rs, d, e);
 		rdma_ack_cm_event(e);
 		if (asks)
-			dest_answer(rs, id);
+			dest_answer(&rs->v, id);
 		else if (over)
 			asked(rs, d);
 		rs_changed(rs);
@@ -204,15 +205,15 @@ struct rs_dest *rs_dest_from(struct rs *rs, const struct ibv_wc *wc, char *block
 
 	memcpy(&head, block + HV_GRH, sizeof(head));
 	hv_sockaddr_unmap(head.from, be16toh(head.port), (struct sockaddr *)&from);
-	d = known(rs, (struct sockaddr *)&from);
+	d = known(rs->dgram, (struct sockaddr *)&from);
 	if (!d)
-		d = dest_make(rs, (struct sockaddr *)&from);
+		d = dest_make(rs->dgram, (struct sockaddr *)&from);
 	if (!d || d->id || (d->ah && d->qpn == wc->src_qp))
 		return d;
 	memcpy(d->own, head.to, sizeof(d->own));
 	if (hv_ibv_init_ah_from_wc(rs->v.cq->context, 1, (struct ibv_wc *)(uintptr_t)wc, grh, &attr) ||
-	    dest_learn(rs, d, &attr, wc->src_qp, RDMA_UDP_QKEY)) {
-		rs_dest_forget(rs, d);
+	    dest_learn(rs->v.pd, d, &attr, wc->src_qp, RDMA_UDP_QKEY)) {
+		rs_dest_forget(rs->dgram, d);
 		return NULL;
 	}
 	return d;

@@ -21,16 +21,13 @@ int rs_dgram_open(struct rs *rs)
 	if (!rs->dgram)
 		return -ENOMEM;
 	TAILQ_INIT(&rs->dgram->dests);
-	rs->state = RS_DATAGRAM;
+	rs->conn.state = RS_DATAGRAM;
 	return 0;
 }
 
 int rs_dgram_post_receive(struct rs *rs, uint32_t block)
 {
-	struct ibv_sge sge = { (uintptr_t)rs_dgram_block_at(rs, block), RS_DGRAM_BLOCK, rs->v.mr->lkey };
-	struct ibv_recv_wr wr = { .wr_id = block, .sg_list = &sge, .num_sge = 1 }, *bad;
-
-	return -hv_post_recv(rs->dgram->qp, &wr, &bad);
+	return rs_post_receive(&rs->v, block, rs_dgram_block_at(rs->in.mem, block), RS_DGRAM_BLOCK);
 }
 
 static uint32_t dgram_within(int wanted, uint32_t least, uint32_t most)
@@ -47,13 +44,14 @@ static int dgram_memory_open(struct rs *rs)
 	rs->out.places = dgram_within(rs->opt.sq_size, RS_LEAST_BLOCKS, RS_MOST_BLOCKS);
 	rs->out.free = rs->out.blocks;
 	size = (size_t)(rs->in.posts + rs->out.blocks) * RS_DGRAM_BLOCK;
-	rs->v.mem = malloc(size);
+	rs->in.mem = malloc(size);
 	rs->in.arrived = calloc(rs->in.posts, sizeof(*rs->in.arrived));
 	rs->in.senders = calloc(rs->in.posts, sizeof(*rs->in.senders));
-	if (!rs->v.mem || !rs->in.arrived || !rs->in.senders)
+	if (!rs->in.mem || !rs->in.arrived || !rs->in.senders)
 		return -ENOMEM;
-	rs->v.mr =
-		hv_ibv_reg_mr_iova2(rs->v.pd, rs->v.mem, size, (uintptr_t)rs->v.mem, IBV_ACCESS_LOCAL_WRITE);
+	rs->out.mem = rs_dgram_block_at(rs->in.mem, rs->in.posts);
+	rs->v.mr = hv_ibv_reg_mr_iova2(rs->v.pd, rs->in.mem, size, (uintptr_t)rs->in.mem,
+				       IBV_ACCESS_LOCAL_WRITE);
 	return rs->v.mr ? 0 : -errno;
 }
 
@@ -83,8 +81,8 @@ static int dgram_qp_open(struct rs *rs, struct ibv_context *context)
 	if (!rs->v.cq)
 		return -errno;
 	attr.send_cq = attr.recv_cq = rs->v.cq;
-	rs->dgram->qp = hv_ibv_create_qp(rs->v.pd, &attr);
-	return rs->dgram->qp ? qp_ready(rs->dgram->qp) : -errno;
+	rs->v.qp = hv_ibv_create_qp(rs->v.pd, &attr);
+	return rs->v.qp ? qp_ready(rs->v.qp) : -errno;
 }
 
 static int dgram_equip(struct rs *rs)
@@ -198,10 +196,10 @@ void rs_dgram_close(struct rs *rs)
 {
 	if (!rs->dgram)
 		return;
-	rs_dests_drop(rs);
-	if (rs->dgram->qp)
-		hv_ibv_destroy_qp(rs->dgram->qp);
-	rs->dgram->qp = NULL;
+	rs_dests_drop(rs->dgram);
+	if (rs->v.qp)
+		hv_ibv_destroy_qp(rs->v.qp);
+	rs->v.qp = NULL;
 	free(rs->in.senders);
 	rs->in.senders = NULL;
 }
@@ -235,9 +233,9 @@ int rs_dgram_connect(struct rs *rs, const struct sockaddr *addr)
 	return 0;
 }
 
-const struct sockaddr *rs_dgram_peer(const struct rs *rs)
+const struct sockaddr *rs_dgram_peer(const struct rs_dgram *dgram)
 {
-	return rs->dgram->peer.ss_family ? (const struct sockaddr *)&rs->dgram->peer : NULL;
+	return dgram->peer.ss_family ? (const struct sockaddr *)&dgram->peer : NULL;
 }
 
 /* ---- what has happened ----------------------------------------------------------------------- */
@@ -248,8 +246,8 @@ static void arrived(struct rs *rs, const struct ibv_wc *wc)
 	struct rs_dest *from = NULL;
 
 	if (wc->status == IBV_WC_SUCCESS && wc->byte_len >= HV_GRH + RS_DGRAM_HEAD)
-		from = rs_dest_from(rs, wc, rs_dgram_block_at(rs, block));
-	if (!from || (rs_dgram_peer(rs) && !rs_dest_is_peer(rs, from))) {
+		from = rs_dest_from(rs, wc, rs_dgram_block_at(rs->in.mem, block));
+	if (!from || (rs_dgram_peer(rs->dgram) && !rs_dest_is_peer(rs->dgram, from))) {
 		(void)rs_dgram_post_receive(rs, block);
 		return;
 	}
@@ -262,13 +260,11 @@ static void arrived(struct rs *rs, const struct ibv_wc *wc)
 
 static void completed(struct rs *rs, const struct ibv_wc *wc)
 {
-	if (!(wc->wr_id & RS_DGRAM_SEND)) {
+	if (!(wc->wr_id & RS_SEND)) {
 		arrived(rs, wc);
 		return;
 	}
-	rs->out.done = (uint32_t)wc->wr_id + 1;
-	if (wc->wr_id & RS_DGRAM_FROM_BLOCK)
-		rs->out.free++;
+	rs_sent(&rs->out, wc->wr_id);
 }
 
 void rs_dgram_step(struct rs *rs)
@@ -287,6 +283,5 @@ void rs_dgram_step(struct rs *rs)
 
 bool rs_dgram_may_send(const struct rs *rs)
 {
-	return !rs->v.cq ||
-	       (!rs->dgram->asking && rs->out.free && rs->out.sent - rs->out.done < rs->out.places);
+	return !rs->v.cq || (!rs->dgram->asking && rs->out.free && rs_has_place(&rs->out));
 }

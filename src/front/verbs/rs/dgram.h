@@ -24,10 +24,6 @@ struct rs_dgram_head {
 #define RS_DGRAM_BLOCK (HV_GRH + HV_MAX_DATAGRAM)
 #define RS_DGRAM_DESTS 4096 /* that are remembered */
 
-/* In wr_id. */
-#define RS_DGRAM_SEND (UINT64_C(1) << 63)	/* a send, whose number is in the lower half */
-#define RS_DGRAM_FROM_BLOCK (UINT64_C(1) << 62) /* it had a block */
-
 struct rs_dest {
 	TAILQ_ENTRY(rs_dest) entry;
 	struct sockaddr_storage addr;
@@ -39,7 +35,6 @@ struct rs_dest {
 };
 
 struct rs_dgram {
-	struct ibv_qp *qp;
 	TAILQ_HEAD(rs_dest_list, rs_dest) dests; /* those used last are first */
 	uint32_t dest_count, asking;
 	struct sockaddr_storage peer; /* rconnect; family 0: nobody */
@@ -50,24 +45,25 @@ struct rs_dgram {
 /* With the rsocket's lock, all of these. */
 
 /*
- * rs_dest_find: who has this address; a new one is asked for. NULL with errno. rs_dest_from: the
- * sender of this datagram; NULL: it is none of ours.
+ * rs_dest_find: who has this address; a new one is asked for, by this channel. NULL with errno.
+ * rs_dest_from: the sender of this datagram; NULL: it is none of ours.
  */
-struct rs_dest *rs_dest_find(struct rs *rs, const struct sockaddr *addr);
+struct rs_dest *rs_dest_find(struct rs_dgram *dgram, struct rdma_event_channel *ch,
+			     const struct sockaddr *addr);
 struct rs_dest *rs_dest_from(struct rs *rs, const struct ibv_wc *wc, char *block);
-void rs_dest_forget(struct rs *rs, struct rs_dest *dest);
-void rs_dests_drop(struct rs *rs);
+void rs_dest_forget(struct rs_dgram *dgram, struct rs_dest *dest);
+void rs_dests_drop(struct rs_dgram *dgram);
 
 /*
  * rs_dest_is_same: the same name, however it is written. rs_dest_is_peer: whom rconnect has named.
  */
 bool rs_dest_is_same(const struct sockaddr_storage *a, const struct sockaddr *b);
-bool rs_dest_is_peer(const struct rs *rs, const struct rs_dest *dest);
+bool rs_dest_is_peer(const struct rs_dgram *dgram, const struct rs_dest *dest);
 
-/* rs_dgram_block_at: the memory of this block. rs_dgram_post_receive: into it. 0, -errno. */
-static inline char *rs_dgram_block_at(const struct rs *rs, uint32_t block)
+/* rs_dgram_block_at: this block, of those in or out. rs_dgram_post_receive: into it. 0, -errno. */
+static inline char *rs_dgram_block_at(char *mem, uint32_t block)
 {
-	return rs->v.mem + (size_t)block * RS_DGRAM_BLOCK;
+	return mem + (size_t)block * RS_DGRAM_BLOCK;
 }
 int rs_dgram_post_receive(struct rs *rs, uint32_t block);
 

@@ -99,7 +99,7 @@ struct outgoing {
 static ssize_t io_send_datagram(struct rs *rs, const struct outgoing *out)
 {
 	struct sockaddr_storage to;
-	int rc = out->to ? rs_name_in(rs, out->to, out->to_len, &to) : 0;
+	int rc = out->to ? rs_name_in(rs->family, out->to, out->to_len, &to) : 0;
 
 	if (rc)
 		return rc;

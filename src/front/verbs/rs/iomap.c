@@ -17,12 +17,12 @@
 /* Until there is a place in the send queue. */
 static int await_room(struct rs *rs)
 {
-	int rc = rs_sendable(rs);
+	int rc = rs_sendable(&rs->conn);
 
-	while (!rc && (rs->state != RS_CONNECTED || rs->out.sent - rs->out.done >= rs->out.places)) {
+	while (!rc && (rs->conn.state != RS_CONNECTED || !rs_has_place(&rs->out))) {
 		rc = rs_wait_for(rs, -1);
 		if (!rc)
-			rc = rs_sendable(rs);
+			rc = rs_sendable(&rs->conn);
 	}
 	return rc;
 }
@@ -37,10 +37,10 @@ static int iomap_show(struct rs *rs, uint32_t index, const struct rs_map *map)
 }
 
 /* A free place in ours, or NULL with errno. */
-static struct rs_map *place_for(struct rs *rs, bool shown)
+static struct rs_map *place_for(struct rs_maps *maps, bool shown)
 {
-	struct rs_map **table = shown ? &rs->maps.ours : &rs->maps.locals, *more;
-	uint32_t *count = shown ? &rs->maps.count : &rs->maps.local_count;
+	struct rs_map **table = shown ? &maps->ours : &maps->locals, *more;
+	uint32_t *count = shown ? &maps->count : &maps->local_count;
 
 	if (shown && !*table)
 		*table = calloc((size_t)*count + 1, sizeof(**table));
@@ -57,10 +57,10 @@ static struct rs_map *place_for(struct rs *rs, bool shown)
 	return &more[(*count)++];
 }
 
-static bool overlaps(const struct rs *rs, uint64_t offset, size_t len)
+static bool overlaps(const struct rs_maps *maps, uint64_t offset, size_t len)
 {
-	for (uint32_t i = 0; rs->maps.ours && i < rs->maps.count; i++) {
-		const struct rs_map *m = &rs->maps.ours[i];
+	for (uint32_t i = 0; maps->ours && i < maps->count; i++) {
+		const struct rs_map *m = &maps->ours[i];
 
 		if (m->mr && offset < m->offset + m->len && m->offset < offset + len)
 			return true;
@@ -96,11 +96,11 @@ static off_t iomap_map(struct rs *rs, struct rs_map wanted, int prot)
 	rs_step(rs);
 	if (prot & ~PROT_WRITE || !wanted.addr || !wanted.len || wanted.offset > INT64_MAX)
 		return -EINVAL;
-	if (rs->state != RS_CONNECTED && rs->state != RS_ACCEPTED)
+	if (rs->conn.state != RS_CONNECTED && rs->conn.state != RS_ACCEPTED)
 		return -ENOTCONN;
-	if (prot && overlaps(rs, wanted.offset, wanted.len))
+	if (prot && overlaps(&rs->maps, wanted.offset, wanted.len))
 		return -EINVAL;
-	place = place_for(rs, prot);
+	place = place_for(&rs->maps, prot);
 	if (!place)
 		return -errno;
 	rc = map_make(rs, place, wanted, prot);
@@ -149,7 +149,7 @@ static int iomap_unmap(struct rs *rs, const void *buf, size_t len)
 		return -errno;
 	*m = (struct rs_map){ 0 };
 	rs_step(rs);
-	if (shown && rs->state == RS_CONNECTED && !rs->end.shut_write)
+	if (shown && rs->conn.state == RS_CONNECTED && !rs->conn.shut_write)
 		(void)iomap_show(rs, (uint32_t)(m - rs->maps.ours), m);
 	return 0;
 }
@@ -164,10 +164,10 @@ HV_PUBLIC int riounmap(int socket, void *buf, size_t len)
 /* ---- theirs ---------------------------------------------------------------------------------- */
 
 /* The mapping that this offset is in, and how much of it is behind; NULL: none. */
-static const struct rs_map *find_far(const struct rs *rs, uint64_t offset, uint64_t *left)
+static const struct rs_map *find_far(const struct rs_maps *maps, int count, uint64_t offset, uint64_t *left)
 {
-	for (int i = 0; i < rs->opt.iomaps; i++) {
-		const struct rs_map *m = &rs->maps.theirs[i];
+	for (int i = 0; i < count; i++) {
+		const struct rs_map *m = &maps->theirs[i];
 
 		if (offset - m->offset < m->len) {
 			*left = m->len - (offset - m->offset);
@@ -183,28 +183,28 @@ static ssize_t post_far(struct rs *rs, const char *from, uint32_t len, const str
 	int rc;
 
 	if (!is_small)
-		from = memcpy(rs_block(rs), from, len);
+		from = memcpy(rs_block(&rs->out), from, len);
 	rc = rs_post(rs, &(struct rs_message){ RS_DATA, from, len, !is_small, far });
 	if (rc)
 		return rc;
 	if (!is_small)
-		rs_block_used(rs);
+		rs_block_used(&rs->out);
 	return len;
 }
 
 /* One piece of it: bytes, or -errno; 0: not now. */
 static ssize_t write_some(struct rs *rs, const char *from, size_t len, uint64_t offset)
 {
-	int rc = rs_sendable(rs);
+	int rc = rs_sendable(&rs->conn);
 	const struct rs_map *m;
 	uint64_t left;
 
-	if (rc || rs->state != RS_CONNECTED)
+	if (rc || rs->conn.state != RS_CONNECTED)
 		return rc;
-	m = find_far(rs, offset, &left);
+	m = find_far(&rs->maps, rs->opt.iomaps, offset, &left);
 	if (!m)
 		return -EFAULT;
-	if (!rs->out.free || rs->out.sent - rs->out.done >= rs->out.places)
+	if (!rs->out.free || !rs_has_place(&rs->out))
 		return 0;
 	len = len < left ? len : left;
 	return post_far(rs, from, len < RS_BLOCK ? (uint32_t)len : RS_BLOCK,

@@ -8,29 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rs_mapped(struct rs *rs, const void *data, uint32_t len)
+void rs_mapped(struct rs_maps *maps, uint32_t most, const void *data, uint32_t len)
 {
 	struct rs_map_wire wire;
 
 	if (len != sizeof(wire))
 		return;
 	memcpy(&wire, data, sizeof(wire));
-	if (be32toh(wire.index) >= (uint32_t)rs->opt.iomaps)
+	if (be32toh(wire.index) >= most)
 		return;
-	rs->maps.theirs[be32toh(wire.index)] = (struct rs_map){ .offset = be64toh(wire.offset),
-								.addr = be64toh(wire.addr),
-								.len = be64toh(wire.len),
-								.key = be32toh(wire.key) };
+	maps->theirs[be32toh(wire.index)] = (struct rs_map){ .offset = be64toh(wire.offset),
+							     .addr = be64toh(wire.addr),
+							     .len = be64toh(wire.len),
+							     .key = be32toh(wire.key) };
 }
 
-void rs_unmap_all(struct rs *rs)
+void rs_unmap_all(struct rs_maps *maps)
 {
-	for (uint32_t i = 0; rs->maps.ours && i < rs->maps.count; i++)
-		if (rs->maps.ours[i].mr)
-			hv_ibv_dereg_mr(rs->maps.ours[i].mr);
-	for (uint32_t i = 0; i < rs->maps.local_count; i++)
-		if (rs->maps.locals[i].mr)
-			hv_ibv_dereg_mr(rs->maps.locals[i].mr);
-	free(rs->maps.ours);
-	free(rs->maps.locals);
+	for (uint32_t i = 0; maps->ours && i < maps->count; i++)
+		if (maps->ours[i].mr)
+			hv_ibv_dereg_mr(maps->ours[i].mr);
+	for (uint32_t i = 0; i < maps->local_count; i++)
+		if (maps->locals[i].mr)
+			hv_ibv_dereg_mr(maps->locals[i].mr);
+	free(maps->ours);
+	free(maps->locals);
 }

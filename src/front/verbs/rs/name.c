@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-int rs_name_in(const struct rs *rs, const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *out)
+int rs_name_in(int family, const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *out)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
 	size_t size;
@@ -16,7 +16,7 @@ int rs_name_in(const struct rs *rs, const struct sockaddr *addr, socklen_t len, 
 	if (len < sizeof(addr->sa_family))
 		return -EINVAL;
 	size = hv_sockaddr_size(addr);
-	if (!size || addr->sa_family != rs->family)
+	if (!size || addr->sa_family != family)
 		return -EAFNOSUPPORT;
 	if (len < size)
 		return -EINVAL;
@@ -27,15 +27,15 @@ int rs_name_in(const struct rs *rs, const struct sockaddr *addr, socklen_t len, 
 	return 0;
 }
 
-int rs_name_out(const struct rs *rs, const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen)
+int rs_name_out(int family, const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen)
 {
-	struct sockaddr_storage own = { .ss_family = (sa_family_t)rs->family };
+	struct sockaddr_storage own = { .ss_family = (sa_family_t)family };
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&own;
 	size_t size;
 
 	if (!addrlen || (!addr && *addrlen))
 		return -EFAULT;
-	if (name->sa_family == AF_INET && rs->family == AF_INET6) {
+	if (name->sa_family == AF_INET && family == AF_INET6) {
 		hv_sockaddr_map(name, in6->sin6_addr.s6_addr);
 		in6->sin6_port = htobe16(hv_sockaddr_port(name));
 	} else if (name->sa_family) {

@@ -61,9 +61,9 @@ static const struct option *option_of(const struct rs *rs, int level, int name)
 	return NULL;
 }
 
-static int *place_of(struct rs *rs, const struct option *o)
+static int *place_of(struct rs_options *opt, const struct option *o)
 {
-	return (int *)(void *)((char *)&rs->opt + o->at);
+	return (int *)(void *)((char *)opt + o->at);
 }
 
 /* Those that the id has to know. */
@@ -92,9 +92,9 @@ static int apply(struct rs *rs, const struct option *o, int value)
 }
 
 /* It has not been connected yet. */
-static bool is_early(const struct rs *rs)
+static bool is_early(const struct rs_conn *conn)
 {
-	return rs->state == RS_OPEN || rs->state == RS_LISTENING || rs->state == RS_DATAGRAM;
+	return conn->state == RS_OPEN || conn->state == RS_LISTENING || conn->state == RS_DATAGRAM;
 }
 
 static int set_number(struct rs *rs, const struct option *o, const void *optval, socklen_t optlen)
@@ -108,34 +108,29 @@ static int set_number(struct rs *rs, const struct option *o, const void *optval,
 		value = value != 0;
 	if (value < (o->kind & COUNT ? 1 : 0))
 		return -EINVAL;
-	if (o->kind & EARLY && !is_early(rs))
+	if (o->kind & EARLY && !is_early(&rs->conn))
 		return -EINVAL;
 	if (value > o->most)
 		value = o->most;
 	rc = apply(rs, o, value);
 	if (!rc)
-		*place_of(rs, o) = value;
+		*place_of(&rs->opt, o) = value;
 	return rc;
 }
 
 /* ---- the kind of traffic: ip(7), ipv6(7) ----------------------------------------------------- */
 
 /* The lowest two bits are a stream's own. */
-static int of_traffic(const struct rs *rs, int value)
+static int of_traffic(int type, int value)
 {
-	return value & (rs->type == SOCK_STREAM ? 0xfc : 0xff);
+	return value & (type == SOCK_STREAM ? 0xfc : 0xff);
 }
 
-static int use_traffic(struct rs *rs, int family)
+int rs_options_path(const struct rs_options *opt, struct rdma_cm_id *id, int family)
 {
-	uint8_t byte = (uint8_t)(family == AF_INET6 ? rs->opt.tclass : rs->opt.tos);
+	uint8_t byte = (uint8_t)(family == AF_INET6 ? opt->tclass : opt->tos);
 
-	return rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &byte, 1) ? -errno : 0;
-}
-
-int rs_options_path(struct rs *rs, const struct sockaddr *to)
-{
-	return use_traffic(rs, to->sa_family);
+	return rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &byte, 1) ? -errno : 0;
 }
 
 /* An int, or the byte that it is; more of an int than a byte is left out. */
@@ -147,8 +142,8 @@ static int set_tos(struct rs *rs, const void *optval, socklen_t optlen)
 		memcpy(&value, optval, sizeof(value));
 	else if (optlen)
 		value = *(const uint8_t *)optval;
-	rs->opt.tos = of_traffic(rs, value);
-	return use_traffic(rs, rs->family);
+	rs->opt.tos = of_traffic(rs->type, value);
+	return rs_options_path(&rs->opt, rs->id, rs->family);
 }
 
 /* -1: what it was at first. */
@@ -161,25 +156,25 @@ static int set_tclass(struct rs *rs, const void *optval, socklen_t optlen)
 	memcpy(&value, optval, sizeof(value));
 	if (value < -1 || value > UINT8_MAX)
 		return -EINVAL;
-	rs->opt.tclass = value < 0 ? 0 : of_traffic(rs, value);
-	return use_traffic(rs, rs->family);
+	rs->opt.tclass = value < 0 ? 0 : of_traffic(rs->type, value);
+	return rs_options_path(&rs->opt, rs->id, rs->family);
 }
 
-static bool is_tos(const struct rs *rs, int level, int name)
+static bool is_tos(int family, int level, int name)
 {
-	return level == IPPROTO_IP && name == IP_TOS && (rs->family == AF_INET || rs->family == AF_INET6);
+	return level == IPPROTO_IP && name == IP_TOS && (family == AF_INET || family == AF_INET6);
 }
 
-static bool is_tclass(const struct rs *rs, int level, int name)
+static bool is_tclass(int family, int level, int name)
 {
-	return level == IPPROTO_IPV6 && name == IPV6_TCLASS && rs->family == AF_INET6;
+	return level == IPPROTO_IPV6 && name == IPV6_TCLASS && family == AF_INET6;
 }
 
 /* ---- the others ------------------------------------------------------------------------------ */
 
-static bool is_route(const struct rs *rs, int level, int name)
+static bool is_route(int type, int level, int name)
 {
-	return level == SOL_RDMA && name == RDMA_ROUTE && rs->type == SOCK_STREAM;
+	return level == SOL_RDMA && name == RDMA_ROUTE && type == SOCK_STREAM;
 }
 
 static int set_option(struct rs *rs, int level, int name, const void *optval, socklen_t optlen)
@@ -190,12 +185,12 @@ static int set_option(struct rs *rs, int level, int name, const void *optval, so
 		return -EFAULT;
 	if (o)
 		return set_number(rs, o, optval, optlen);
-	if (is_tos(rs, level, name))
+	if (is_tos(rs->family, level, name))
 		return set_tos(rs, optval, optlen);
-	if (is_tclass(rs, level, name))
+	if (is_tclass(rs->family, level, name))
 		return set_tclass(rs, optval, optlen);
-	if (is_route(rs, level, name))
-		return is_early(rs) ? rs_route_set(rs, optval, optlen) : -EINVAL;
+	if (is_route(rs->type, level, name))
+		return is_early(&rs->conn) ? rs_route_set(&rs->route, optval, optlen) : -EINVAL;
 	if (level != SOL_SOCKET || name != SO_LINGER)
 		return -ENOPROTOOPT;
 	if (optlen < sizeof(rs->opt.linger))
@@ -220,22 +215,18 @@ static int options_put(const void *from, size_t size, void *optval, socklen_t *o
 }
 
 /* Whoever has room for less than an int gets the byte. */
-static int put_tos(const struct rs *rs, void *optval, socklen_t *optlen)
+static int put_tos(const struct rs_options *opt, void *optval, socklen_t *optlen)
 {
-	const uint8_t byte = (uint8_t)rs->opt.tos;
+	const uint8_t byte = (uint8_t)opt->tos;
 
 	return *optlen < sizeof(int) ? options_put(&byte, 1, optval, optlen)
-				     : options_put(&rs->opt.tos, sizeof(int), optval, optlen);
+				     : options_put(&opt->tos, sizeof(int), optval, optlen);
 }
 
 static int pending_error(struct rs *rs)
 {
-	int err;
-
 	rs_step(rs);
-	err = rs->end.err;
-	rs->end.err = 0;
-	return err;
+	return rs_conn_err(&rs->conn);
 }
 
 /* Those that can only be asked for. 0, -ENOPROTOOPT. */
@@ -257,24 +248,24 @@ static int get_fact(struct rs *rs, int level, int name, int *value)
 		*value = rs->type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
 		return 0;
 	case SO_ACCEPTCONN:
-		*value = rs->state == RS_LISTENING && !rs->end.shut_read;
+		*value = rs->conn.state == RS_LISTENING && !rs->conn.shut_read;
 		return 0;
 	default:
 		return -ENOPROTOOPT;
 	}
 }
 
-static uint8_t tcp_state(const struct rs *rs)
+static uint8_t tcp_state(const struct rs_conn *conn)
 {
-	switch (rs->state) {
+	switch (conn->state) {
 	case RS_LISTENING:
-		return rs->end.shut_read ? TCP_CLOSE : TCP_LISTEN;
+		return conn->shut_read ? TCP_CLOSE : TCP_LISTEN;
 	case RS_CONNECTING:
 		return TCP_SYN_SENT;
 	case RS_ACCEPTED:
 		return TCP_SYN_RECV;
 	case RS_CONNECTED:
-		return rs->end.eof ? TCP_CLOSE_WAIT : TCP_ESTABLISHED;
+		return conn->eof ? TCP_CLOSE_WAIT : TCP_ESTABLISHED;
 	default:
 		return TCP_CLOSE;
 	}
@@ -286,12 +277,12 @@ static uint8_t tcp_state(const struct rs *rs)
  */
 static int get_tcp_info(struct rs *rs, void *optval, socklen_t *optlen)
 {
-	struct tcp_info info = { .tcpi_state = tcp_state(rs) };
+	struct tcp_info info = { .tcpi_state = tcp_state(&rs->conn) };
 
 	if (rs->type != SOCK_STREAM)
 		return -ENOPROTOOPT;
 	info.tcpi_rcv_mss = info.tcpi_advmss = info.tcpi_snd_mss = RS_BLOCK;
-	if (rs->state == RS_CONNECTED) {
+	if (rs->conn.state == RS_CONNECTED) {
 		info.tcpi_snd_mss = rs->out.peer_block;
 		info.tcpi_unacked = rs->out.sent - rs->out.done;
 		info.tcpi_snd_cwnd = rs->out.credit + info.tcpi_unacked;
@@ -310,13 +301,13 @@ static int get_option(struct rs *rs, int level, int name, void *optval, socklen_
 	if (level == SOL_SOCKET && name == SO_LINGER)
 		return options_put(&rs->opt.linger, sizeof(rs->opt.linger), optval, optlen);
 	if (o)
-		return options_put(place_of(rs, o), sizeof(int), optval, optlen);
-	if (is_tos(rs, level, name))
-		return put_tos(rs, optval, optlen);
-	if (is_tclass(rs, level, name))
+		return options_put(place_of(&rs->opt, o), sizeof(int), optval, optlen);
+	if (is_tos(rs->family, level, name))
+		return put_tos(&rs->opt, optval, optlen);
+	if (is_tclass(rs->family, level, name))
 		return options_put(&rs->opt.tclass, sizeof(int), optval, optlen);
-	if (is_route(rs, level, name))
-		return rs_route_get(rs, optval, optlen);
+	if (is_route(rs->type, level, name))
+		return rs_route_get(&rs->route, rs->id, optval, optlen);
 	if (level == IPPROTO_TCP && name == TCP_INFO)
 		return get_tcp_info(rs, optval, optlen);
 	rc = get_fact(rs, level, name, &value);

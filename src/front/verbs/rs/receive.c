@@ -10,17 +10,22 @@
 /* bytes of a message that are rather moved behind those before it than keep a block */
 #define MOVED 2048
 
-static char *receive_block_at(const struct rs *rs, uint32_t block)
+int rs_post_receive(const struct rs_verbs *v, uint32_t number, char *to, uint32_t len)
 {
-	return rs->v.mem + (size_t)block * RS_BLOCK;
+	struct ibv_sge sge = { (uintptr_t)to, len, v->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = number, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return -hv_post_recv(v->qp, &wr, &bad);
+}
+
+static char *receive_block_at(const struct rs_inbound *in, uint32_t block)
+{
+	return in->mem + (size_t)block * RS_BLOCK;
 }
 
 int rs_post_block(struct rs *rs, uint32_t block)
 {
-	struct ibv_sge sge = { (uintptr_t)receive_block_at(rs, block), RS_BLOCK, rs->v.mr->lkey };
-	struct ibv_recv_wr wr = { .wr_id = block, .sg_list = &sge, .num_sge = 1 }, *bad;
-
-	return -hv_post_recv(rs->id->qp, &wr, &bad);
+	return rs_post_receive(&rs->v, block, receive_block_at(&rs->in, block), RS_BLOCK);
 }
 
 /* It may be sent to again. A queue pair that has failed takes no receive, and needs none. */
@@ -33,13 +38,13 @@ static void receive_give_back(struct rs *rs, uint32_t block)
 /* ---- arriving -------------------------------------------------------------------------------- */
 
 /* Small messages that nobody reads share a block, or they would soon use up all. */
-static bool receive_joined(struct rs *rs, uint32_t block, uint32_t len)
+static bool receive_joined(struct rs_inbound *in, uint32_t block, uint32_t len)
 {
-	struct rs_arrived *last = &rs->in.arrived[(rs->in.first + rs->in.count - 1) % rs->in.posts];
+	struct rs_arrived *last = &in->arrived[(in->first + in->count - 1) % in->posts];
 
-	if (!rs->in.count || len > MOVED || last->len + len > RS_BLOCK)
+	if (!in->count || len > MOVED || last->len + len > RS_BLOCK)
 		return false;
-	memcpy(receive_block_at(rs, last->block) + last->len, receive_block_at(rs, block), len);
+	memcpy(receive_block_at(in, last->block) + last->len, receive_block_at(in, block), len);
 	last->len += len;
 	return true;
 }
@@ -47,7 +52,7 @@ static bool receive_joined(struct rs *rs, uint32_t block, uint32_t len)
 static void receive_take_data(struct rs *rs, uint32_t block, uint32_t len)
 {
 	rs->wait.came += len > 0;
-	if (rs->end.shut_read || !len || receive_joined(rs, block, len))
+	if (rs->conn.shut_read || !len || receive_joined(&rs->in, block, len))
 		receive_give_back(rs, block);
 	else
 		rs->in.arrived[(rs->in.first + rs->in.count++) % rs->in.posts] =
@@ -62,11 +67,11 @@ void rs_arrived(struct rs *rs, uint32_t block, uint32_t kind, uint32_t len)
 		return;
 	case RS_FIN:
 		rs->wait.came++;
-		rs->end.eof = true;
-		rs->end.deaf |= len > 0;
+		rs->conn.eof = true;
+		rs->conn.deaf |= len > 0;
 		break;
 	case RS_MAP:
-		rs_mapped(rs, receive_block_at(rs, block), len);
+		rs_mapped(&rs->maps, (uint32_t)rs->opt.iomaps, receive_block_at(&rs->in, block), len);
 		break;
 	default:
 		break;
@@ -103,7 +108,7 @@ static size_t receive_copy_out(struct rs *rs, char *to, size_t len, int flags, s
 		size_t n = there - pass < len - done ? there - pass : len - done;
 
 		if (copies)
-			memcpy(to + done, receive_block_at(rs, a->block) + taken + pass, n);
+			memcpy(to + done, receive_block_at(&rs->in, a->block) + taken + pass, n);
 		skip -= pass;
 		done += n;
 		taken += (uint32_t)(pass + n);

@@ -14,7 +14,7 @@
 #define ROUTE_MS 2000
 #define EXACTLY (2 << 6) /* the selector of a value in a path record */
 
-int rs_route_set(struct rs *rs, const void *data, size_t len)
+int rs_route_set(struct rs_route *route, const void *data, size_t len)
 {
 	void *copy;
 
@@ -24,28 +24,26 @@ int rs_route_set(struct rs *rs, const void *data, size_t len)
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, data, len);
-	rs_route_drop(rs);
-	rs->route.data = copy;
-	rs->route.len = len;
+	rs_route_drop(route);
+	route->data = copy;
+	route->len = len;
 	return 0;
 }
 
-void rs_route_drop(struct rs *rs)
+void rs_route_drop(struct rs_route *route)
 {
-	free(rs->route.data);
-	rs->route.data = NULL;
+	free(route->data);
+	route->data = NULL;
 }
 
-int rs_route_resolve(struct rs *rs)
+int rs_route_resolve(struct rs_route *route, struct rdma_cm_id *id)
 {
 	int rc;
 
-	if (!rs->route.data)
-		return rdma_resolve_route(rs->id, ROUTE_MS) ? -errno : 0;
-	rc = rdma_set_option(rs->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, rs->route.data, rs->route.len)
-		     ? -errno
-		     : 0;
-	rs_route_drop(rs);
+	if (!route->data)
+		return rdma_resolve_route(id, ROUTE_MS) ? -errno : 0;
+	rc = rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, route->data, route->len) ? -errno : 0;
+	rs_route_drop(route);
 	return rc;
 }
 
@@ -71,17 +69,17 @@ static struct ibv_path_data route_of(const struct ibv_sa_path_rec *path)
 	};
 }
 
-int rs_route_get(const struct rs *rs, void *data, socklen_t *len)
+int rs_route_get(const struct rs_route *route, const struct rdma_cm_id *id, void *data, socklen_t *len)
 {
-	const struct rdma_route *way = &rs->id->route;
-	const size_t wanted = rs->route.data ? rs->route.len : sizeof(struct ibv_path_data);
+	const struct rdma_route *way = &id->route;
+	const size_t wanted = route->data ? route->len : sizeof(struct ibv_path_data);
 	struct ibv_path_data path;
 
 	if (*len < wanted)
 		return -EINVAL;
 	*len = 0;
-	if (rs->route.data) {
-		memcpy(data, rs->route.data, wanted);
+	if (route->data) {
+		memcpy(data, route->data, wanted);
 		*len = (socklen_t)wanted;
 	} else if (way->num_paths) {
 		path = route_of(way->path_rec);

@@ -28,7 +28,7 @@ static void rs_free(struct rs *rs)
 		return;
 	rs_dgram_close(rs);
 	rs_unequip(rs);
-	rs_route_drop(rs);
+	rs_route_drop(&rs->route);
 	free(rs->dgram);
 	if (rs->id && rs->type == SOCK_DGRAM && rs->opt.reuse)
 		name = rs->id->route.addr.src_storage;
@@ -61,25 +61,26 @@ static int id_open(struct rs *rs, struct rdma_cm_id *id)
  * program's from 0 on, and takes the first that it does not know to be another's, so ours, if that
  * is lower. But one for a set of select, while there are such.
  */
-static int make_descriptor(struct rs *rs)
+static int make_descriptor(void)
 {
 	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), high;
 
 	if (fd < 0)
 		return -errno;
 	high = fcntl(fd, F_DUPFD_CLOEXEC, fd + ABOVE);
-	rs->fd = high >= 0 && high < FD_SETSIZE ? high : fd;
-	if (high >= 0)
-		close(rs->fd == high ? fd : high);
-	return 0;
+	if (high < 0)
+		return fd;
+	close(high < FD_SETSIZE ? fd : high);
+	return high < FD_SETSIZE ? high : fd;
 }
 
 int rs_number(struct rs *rs)
 {
-	int rc = make_descriptor(rs);
+	int fd = make_descriptor(), rc;
 
-	if (rc)
-		return rc;
+	if (fd < 0)
+		return fd;
+	rs->fd = fd;
 	rc = rs_table_add(rs);
 	if (rc) {
 		close(rs->fd);
@@ -90,13 +91,15 @@ int rs_number(struct rs *rs)
 
 static int rs_make(struct rs *rs, struct rdma_cm_id *id)
 {
-	int rc;
+	int rc, fd;
 
 	if (id)
 		return id_open(rs, id);
-	rc = make_descriptor(rs);
-	if (!rc)
-		rc = id_open(rs, NULL);
+	fd = make_descriptor();
+	if (fd < 0)
+		return fd;
+	rs->fd = fd;
+	rc = id_open(rs, NULL);
 	if (!rc && rs->type == SOCK_DGRAM)
 		rc = rs_dgram_open(rs);
 	return rc ? rc : rs_table_add(rs);

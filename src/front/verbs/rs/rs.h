@@ -120,9 +120,10 @@ struct rs_map {
 
 struct rs_dgram; /* rs/dgram.c */
 
-/* How it came to its end, or how far it has. */
-struct rs_end {
-	int err; /* of the connection, positive: told once */
+/* How far its connection has come, and how it came to its end. */
+struct rs_conn {
+	enum rs_state state;
+	int err; /* positive: told once, rs_conn_err */
 	bool eof, shut_read, shut_write;
 	bool deaf; /* the other end has shut both ways: nothing can be sent to it */
 	bool met;  /* it has been connected, perhaps no longer */
@@ -134,7 +135,6 @@ struct rs_end {
 struct rs_waiting {
 	uint32_t changes, rings, sleepers, to_wake;
 	bool ring_again; /* something has happened since those were rung for who are not up yet */
-	bool armed, tended;
 	/* news for who reads; sends that found no room: the edges of EPOLLET */
 	uint32_t came, refused;
 	struct hd_busy_poll look;
@@ -143,14 +143,16 @@ struct rs_waiting {
 /* What carries both directions once it is connected: rs/connect.c. */
 struct rs_verbs {
 	struct ibv_pd *pd;
-	char *mem; /* blocks of the receiver's, then the sender's */
-	struct ibv_mr *mr;
+	struct ibv_mr *mr; /* of the blocks of both directions */
+	struct ibv_qp *qp; /* of a stream it is the id's */
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq; /* of both directions */
+	struct ibv_cq *cq;  /* of both directions */
+	bool armed, tended; /* the next completion is told of by the channel: rs/wait.c */
 };
 
 /* What comes: rs/receive.c. */
 struct rs_inbound {
+	char *mem; /* the blocks; those of struct rs_outbound are behind them */
 	uint32_t blocks, posts;
 	struct rs_arrived *arrived; /* a ring of `posts` */
 	/* oldest; how many; bytes of the oldest that have been read */
@@ -161,6 +163,7 @@ struct rs_inbound {
 
 /* What goes: rs/stream.c. */
 struct rs_outbound {
+	char *mem;
 	uint32_t blocks, block, free; /* blocks; the next to be used; how many may be */
 	/* of the queue; posted; completed; posted since one that will tell */
 	uint32_t places, sent, done, untold;
@@ -170,9 +173,8 @@ struct rs_outbound {
 /* riomap: rs/maps.c. */
 struct rs_maps {
 	struct rs_map *ours, *theirs; /* ours, as many as the other end takes; theirs: opt.iomaps */
-	uint32_t count;
-	struct rs_map *locals; /* those that the other end does not know of */
-	uint32_t local_count;
+	struct rs_map *locals;	      /* those that the other end does not know of */
+	uint32_t count, local_count;
 };
 
 /* Of a listener: who has called, is connected, and has not been accepted: rs/callers.c. */
@@ -198,15 +200,14 @@ struct rs {
 	void (*last)(struct rs *rs);
 	int fd;
 	bool closing, closed; /* rclose has begun; it waits for nothing any more */
-	uint32_t sets;	      /* that it is in */
+	bool nonblocking, cloexec;
+	uint32_t sets; /* that it is in */
 	int family, type;
-	enum rs_state state;
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *id;
-	bool nonblocking, cloexec;
 	struct rs_options opt;
 	struct rs_route route;
-	struct rs_end end;
+	struct rs_conn conn;
 	struct rs_waiting wait;
 	struct rs_verbs v;
 	struct rs_inbound in;
@@ -261,13 +262,13 @@ struct rs *rs_next(int *fd);
 
 /*
  * rs_route_set, rs_route_get: RDMA_ROUTE: 0, -EINVAL: no such length, or no room for it;
- * -ENOMEM. rs_route_resolve: the address is known: go that way, or whatever way there is. 0 or
+ * -ENOMEM. rs_route_resolve: the id's address is known: go that way, or whatever way there is. 0 or
  * -errno. rs_route_drop: it goes.
  */
-int rs_route_set(struct rs *rs, const void *data, size_t len);
-int rs_route_get(const struct rs *rs, void *data, socklen_t *len);
-int rs_route_resolve(struct rs *rs);
-void rs_route_drop(struct rs *rs);
+int rs_route_set(struct rs_route *route, const void *data, size_t len);
+int rs_route_get(const struct rs_route *route, const struct rdma_cm_id *id, void *data, socklen_t *len);
+int rs_route_resolve(struct rs_route *route, struct rdma_cm_id *id);
+void rs_route_drop(struct rs_route *route);
 
 /* ---- rs/step.c ------------------------------------------------------------------------------- */
 
@@ -399,10 +400,17 @@ void rs_fail(struct rs *rs, int err);
 int rs_equip(struct rs *rs);
 void rs_unequip(struct rs *rs);
 
-/* What the ends tell each other in the private data; 12 bytes. rs_hello_get: false: it is none. */
+/*
+ * What the ends tell each other in the private data; 12 bytes. rs_hello_get: false: it is none.
+ * rs_hello_heed: the other end has said this.
+ */
 #define RS_HELLO 12
+struct rs_hello {
+	uint32_t block, credit, maps;
+};
 void rs_hello_put(const struct rs *rs, uint8_t *to);
-bool rs_hello_get(struct rs *rs, const struct rdma_conn_param *p);
+bool rs_hello_get(struct rs_hello *hello, const struct rdma_conn_param *p);
+void rs_hello_heed(struct rs *rs, const struct rs_hello *hello);
 
 /*
  * rs_completed: what a completion means. rs_may_send: would a byte be taken? rs_tell: a message
@@ -413,9 +421,13 @@ bool rs_may_send(const struct rs *rs);
 int rs_tell(struct rs *rs, enum rs_kind kind, const void *data, uint32_t len);
 void rs_return_credit(struct rs *rs);
 
-/* rs_arrived: a message of this kind is in this block. rs_post_block: a receive. */
+/*
+ * rs_arrived: a message of this kind is in this block. rs_post_block: a receive. rs_post_receive:
+ * one of this number, into this memory. 0, -errno.
+ */
 void rs_arrived(struct rs *rs, uint32_t block, uint32_t kind, uint32_t len);
 int rs_post_block(struct rs *rs, uint32_t block);
+int rs_post_receive(const struct rs_verbs *v, uint32_t number, char *to, uint32_t len);
 
 /*
  * A piece of the program's data, in several segments. rs_gather copies as much as there is room
@@ -439,8 +451,18 @@ size_t rs_scatter(struct rs *rs, const struct iovec *iov, int count, size_t at, 
 ssize_t rs_stream_send(struct rs *rs, const struct iovec *iov, int count, int flags);
 ssize_t rs_stream_receive(struct rs *rs, const struct iovec *iov, int count, int flags);
 
-/* rs_sendable: 0, or what keeps it from being sent, -errno. */
-int rs_sendable(struct rs *rs);
+/*
+ * rs_conn_err: what is to be told of the connection, positive; it has been told by that.
+ * rs_sendable: 0, or what keeps it from being sent, -errno.
+ */
+static inline int rs_conn_err(struct rs_conn *conn)
+{
+	int err = conn->err;
+
+	conn->err = 0;
+	return err;
+}
+int rs_sendable(struct rs_conn *conn);
 
 /*
  * rs_post: post so many bytes from `from`, which are in the block if there is one (else they are
@@ -457,11 +479,32 @@ struct rs_message {
 int rs_post(struct rs *rs, const struct rs_message *m);
 
 /*
- * rs_block: the next block of the sender's, when rs->out.free says that there is one.
- * rs_block_used: it has been posted.
+ * rs_has_place: is there one in the send queue? rs_block_used: the next block has been posted.
+ * rs_sent: so is done what has this number of a send: RS_SEND, and RS_FROM_BLOCK if it had a block.
  */
-char *rs_block(const struct rs *rs);
-void rs_block_used(struct rs *rs);
+#define RS_SEND (UINT64_C(1) << 63) /* in wr_id: a send, whose number is in the lower half */
+#define RS_FROM_BLOCK (UINT64_C(1) << 62)
+static inline bool rs_has_place(const struct rs_outbound *out)
+{
+	return out->sent - out->done < out->places;
+}
+static inline void rs_block_used(struct rs_outbound *out)
+{
+	out->block = (out->block + 1) % out->blocks;
+	out->free--;
+}
+static inline void rs_sent(struct rs_outbound *out, uint64_t wr_id)
+{
+	out->done = (uint32_t)wr_id + 1;
+	if (wr_id & RS_FROM_BLOCK)
+		out->free++;
+}
+
+/* rs_block: the next block of the sender's, when out->free says that there is one. */
+static inline char *rs_block(const struct rs_outbound *out)
+{
+	return out->mem + (size_t)out->block * RS_BLOCK;
+}
 
 /* ---- rs/dgram.c ------------------------------------------------------------------------------ */
 
@@ -489,7 +532,7 @@ void rs_dgram_close(struct rs *rs);
  * it again. Without a lock.
  */
 void rs_dgram_left(const struct sockaddr *name);
-const struct sockaddr *rs_dgram_peer(const struct rs *rs); /* NULL: not connected */
+const struct sockaddr *rs_dgram_peer(const struct rs_dgram *dgram); /* NULL: not connected */
 void rs_dgram_step(struct rs *rs);
 bool rs_dgram_may_send(const struct rs *rs);
 
@@ -500,9 +543,12 @@ ssize_t rs_dgram_receive(struct rs *rs, struct rs_incoming *in);
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-/* rs/maps.c: the other end has said this of its memory; all mappings go. */
-void rs_mapped(struct rs *rs, const void *data, uint32_t len);
-void rs_unmap_all(struct rs *rs);
+/*
+ * rs/maps.c: the other end has said this of its memory, of which that many pieces are remembered;
+ * all mappings go.
+ */
+void rs_mapped(struct rs_maps *maps, uint32_t most, const void *data, uint32_t len);
+void rs_unmap_all(struct rs_maps *maps);
 
 /*
  * rs/defaults.c: what a new one has; is a call to look for what it waits for once more,
@@ -514,10 +560,10 @@ bool rs_look_on(const struct rs_waiting *wait, struct hd_busy_polling *looking);
 int rs_wake_up_ms(void);
 
 /*
- * rs_options_path (rs/options.c): the id is about to call this address: it shall go there as the
- * option for its family says. 0, -errno.
+ * rs_options_path (rs/options.c): the id is to go to addresses of this family as the option for
+ * that says. 0, -errno.
  */
-int rs_options_path(struct rs *rs, const struct sockaddr *to);
+int rs_options_path(const struct rs_options *opt, struct rdma_cm_id *id, int family);
 
 /*
  * rs/callers.c. rs_callers_serve: it listens; who calls is let in from now on, as long as no more
@@ -536,7 +582,7 @@ void rs_callers_stop(struct rs *rs);
  * rs_name_in: the other way, as rdma_cm has it: IPv4 that was mapped is IPv4. 0, -EINVAL: too
  * short; -EAFNOSUPPORT: none of this family.
  */
-int rs_name_in(const struct rs *rs, const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *out);
-int rs_name_out(const struct rs *rs, const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen);
+int rs_name_in(int family, const struct sockaddr *addr, socklen_t len, struct sockaddr_storage *out);
+int rs_name_out(int family, const struct sockaddr *name, struct sockaddr *addr, socklen_t *addrlen);
 
 #endif

@@ -27,7 +27,9 @@ static int setup(void **state)
 {
 	static struct member m;
 
-	m = (struct member){ .rs = { .type = SOCK_STREAM, .state = RS_LISTENING, .users = 1, .last = last } };
+	m = (struct member){
+		.rs = { .type = SOCK_STREAM, .conn.state = RS_LISTENING, .users = 1, .last = last }
+	};
 	m.rs.forks = rs_forks();
 	m.rs.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	assert_true(m.rs.fd >= 0);
@@ -117,7 +119,7 @@ static void room_is_told_to_who_found_none(void **state)
 {
 	struct member *m = *state;
 
-	m->rs.end.shut_read = true; /* as a listener that is shut says */
+	m->rs.conn.shut_read = true; /* as a listener that is shut says */
 	assert_int_equal(change(m, EPOLL_CTL_ADD, EPOLLOUT | EPOLLET), 0);
 	assert_int_equal(look(m), EPOLLOUT | EPOLLHUP);
 	assert_int_equal(look(m), 0);

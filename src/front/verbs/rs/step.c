@@ -21,16 +21,22 @@ int rs_greet(struct rs *rs, enum rs_state state, int (*go)(struct rdma_cm_id *, 
 	if (rc)
 		return rc;
 	rs_hello_put(rs, hello);
-	rs->state = state;
+	rs->conn.state = state;
 	return go(rs->id, &p) ? -errno : 0;
 }
 
 static int established(struct rs *rs, const struct rdma_cm_event *e)
 {
-	if (rs->state == RS_CONNECTING && !rs_hello_get(rs, &e->param.conn))
-		return -ECONNREFUSED; /* whoever has accepted it knows nothing of rsockets */
-	rs->state = RS_CONNECTED;
-	rs->end.met = true;
+	struct rs_hello hello;
+
+	if (rs->conn.state == RS_CONNECTING) {
+		if (!rs_hello_get(&hello, &e->param.conn))
+			/* whoever has accepted it knows nothing of rsockets */
+			return -ECONNREFUSED;
+		rs_hello_heed(rs, &hello);
+	}
+	rs->conn.state = RS_CONNECTED;
+	rs->conn.met = true;
 	return 0;
 }
 
@@ -51,8 +57,8 @@ static void happened(struct rs *rs, const struct rdma_cm_event *e)
 
 	switch (e->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		rs->state = RS_ROUTING;
-		rc = rs_route_resolve(rs);
+		rs->conn.state = RS_ROUTING;
+		rc = rs_route_resolve(&rs->route, rs->id);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		rc = rs_greet(rs, RS_CONNECTING, rdma_connect);
@@ -61,7 +67,7 @@ static void happened(struct rs *rs, const struct rdma_cm_event *e)
 		rc = established(rs, e);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		rs->end.parted = true;
+		rs->conn.parted = true;
 		break;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		break;
@@ -101,7 +107,7 @@ static void take_completions(struct rs *rs)
 		if (n > 0)
 			rs_changed(rs);
 	} while (n == BATCH);
-	if (n < 0 && rs->state != RS_OVER)
+	if (n < 0 && rs->conn.state != RS_OVER)
 		rs_fail(rs, EIO);
 }
 
@@ -109,8 +115,8 @@ static void take_completions(struct rs *rs)
 static void step_part(struct rs *rs)
 {
 	take_completions(rs);
-	if (rs->state != RS_OVER)
-		rs_fail(rs, rs->end.eof ? 0 : ECONNRESET);
+	if (rs->conn.state != RS_OVER)
+		rs_fail(rs, rs->conn.eof ? 0 : ECONNRESET);
 }
 
 void rs_step(struct rs *rs)
@@ -119,14 +125,14 @@ void rs_step(struct rs *rs)
 		rs_dgram_step(rs);
 		return;
 	}
-	if (rs->state == RS_LISTENING || rs->state == RS_OPEN)
+	if (rs->conn.state == RS_LISTENING || rs->conn.state == RS_OPEN)
 		return;
 	if (rs->v.cq)
 		take_completions(rs);
 	if (!rs->v.cq || hd_evq_has(hv_cm_channel_of(rs->ch)->evq))
 		take_events(rs);
-	if (rs->end.parted && rs->state != RS_OVER)
+	if (rs->conn.parted && rs->conn.state != RS_OVER)
 		step_part(rs);
-	if (rs->state == RS_CONNECTED)
+	if (rs->conn.state == RS_CONNECTED)
 		rs_return_credit(rs);
 }

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEND (UINT64_C(1) << 63)       /* in wr_id: a send, whose number is in the lower half */
-#define FROM_BLOCK (UINT64_C(1) << 62) /* it had a block */
 #define KIND_SHIFT 28
 #define CREDIT_MASK 0xffffu
 #define LEAST_BLOCK 512 /* of another end's that is believed */
@@ -37,14 +35,15 @@ static int stream_memory_open(struct rs *rs)
 	rs->in.posts = rs->in.blocks + RS_CONTROL;
 	rs->out.free = rs->out.blocks;
 	size = (size_t)(rs->in.posts + rs->out.blocks) * RS_BLOCK;
-	rs->v.mem = malloc(size);
+	rs->in.mem = malloc(size);
 	rs->in.arrived = calloc(rs->in.posts, sizeof(*rs->in.arrived));
 	rs->maps.theirs = calloc((size_t)rs->opt.iomaps + 1, sizeof(*rs->maps.theirs));
-	if (!rs->v.mem || !rs->in.arrived || !rs->maps.theirs)
+	if (!rs->in.mem || !rs->in.arrived || !rs->maps.theirs)
 		return -ENOMEM;
+	rs->out.mem = rs->in.mem + (size_t)rs->in.posts * RS_BLOCK;
 	rs->v.pd = rs->id->pd;
-	rs->v.mr =
-		hv_ibv_reg_mr_iova2(rs->v.pd, rs->v.mem, size, (uintptr_t)rs->v.mem, IBV_ACCESS_LOCAL_WRITE);
+	rs->v.mr = hv_ibv_reg_mr_iova2(rs->v.pd, rs->in.mem, size, (uintptr_t)rs->in.mem,
+				       IBV_ACCESS_LOCAL_WRITE);
 	return rs->v.mr ? 0 : -errno;
 }
 
@@ -62,7 +61,10 @@ static int stream_qp_open(struct rs *rs)
 	if (!rs->v.cq)
 		return -errno;
 	attr.send_cq = attr.recv_cq = rs->v.cq;
-	return rdma_create_qp(rs->id, NULL, &attr) ? -errno : 0;
+	if (rdma_create_qp(rs->id, NULL, &attr))
+		return -errno;
+	rs->v.qp = rs->id->qp;
+	return 0;
 }
 
 int rs_equip(struct rs *rs)
@@ -78,7 +80,7 @@ int rs_equip(struct rs *rs)
 
 void rs_unequip(struct rs *rs)
 {
-	rs_unmap_all(rs);
+	rs_unmap_all(&rs->maps);
 	if (rs->id && rs->id->qp)
 		rdma_destroy_qp(rs->id);
 	if (rs->v.cq)
@@ -89,14 +91,11 @@ void rs_unequip(struct rs *rs)
 		hv_ibv_dereg_mr(rs->v.mr);
 	if (rs->type == SOCK_DGRAM && rs->v.pd)
 		hv_ibv_dealloc_pd(rs->v.pd);
-	free(rs->v.mem);
+	free(rs->in.mem);
 	free(rs->in.arrived);
 	free(rs->maps.theirs);
-	rs->v.cq = NULL;
-	rs->v.channel = NULL;
-	rs->v.mr = NULL;
-	rs->v.pd = NULL;
-	rs->v.mem = NULL;
+	rs->v = (struct rs_verbs){ 0 };
+	rs->in.mem = rs->out.mem = NULL;
 	rs->in.arrived = NULL;
 	rs->maps.theirs = NULL;
 }
@@ -124,7 +123,7 @@ void rs_hello_put(const struct rs *rs, uint8_t *to)
 	memcpy(to, &h, sizeof(h));
 }
 
-bool rs_hello_get(struct rs *rs, const struct rdma_conn_param *p)
+bool rs_hello_get(struct rs_hello *hello, const struct rdma_conn_param *p)
 {
 	struct hello h;
 
@@ -133,10 +132,17 @@ bool rs_hello_get(struct rs *rs, const struct rdma_conn_param *p)
 	memcpy(&h, p->private_data, sizeof(h));
 	if (memcmp(h.mark, "hrs1", sizeof(h.mark)) || be32toh(h.block) < LEAST_BLOCK || !h.credit)
 		return false;
-	rs->out.peer_block = be32toh(h.block) < RS_BLOCK ? be32toh(h.block) : RS_BLOCK;
-	rs->out.credit = be16toh(h.credit);
-	rs->maps.count = be16toh(h.maps);
+	*hello = (struct rs_hello){ .block = be32toh(h.block),
+				    .credit = be16toh(h.credit),
+				    .maps = be16toh(h.maps) };
 	return true;
+}
+
+void rs_hello_heed(struct rs *rs, const struct rs_hello *hello)
+{
+	rs->out.peer_block = hello->block < RS_BLOCK ? hello->block : RS_BLOCK;
+	rs->out.credit = hello->credit;
+	rs->maps.count = hello->maps;
 }
 
 /* ---- posting --------------------------------------------------------------------------------- */
@@ -145,23 +151,23 @@ bool rs_hello_get(struct rs *rs, const struct rdma_conn_param *p)
  * Of those that need no block every so manieth tells of all before it, which is enough for
  * the places that they take.
  */
-static bool tells(struct rs *rs, const struct rs_message *m)
+static bool tells(struct rs_outbound *out, const struct rs_message *m)
 {
-	if (!m->block && m->kind == RS_DATA && ++rs->out.untold < rs->out.places / 4)
+	if (!m->block && m->kind == RS_DATA && ++out->untold < out->places / 4)
 		return false;
-	rs->out.untold = 0;
+	out->untold = 0;
 	return true;
 }
 
 int rs_post(struct rs *rs, const struct rs_message *m)
 {
 	struct ibv_sge sge = { (uintptr_t)m->from, m->len, rs->v.mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = SEND | (m->block ? FROM_BLOCK : 0) | rs->out.sent,
+	struct ibv_send_wr wr = { .wr_id = RS_SEND | (m->block ? RS_FROM_BLOCK : 0) | rs->out.sent,
 				  .sg_list = &sge,
 				  .num_sge = m->len ? 1 : 0,
 				  .opcode = IBV_WR_SEND_WITH_IMM,
 				  .send_flags = (m->block ? 0 : IBV_SEND_INLINE) |
-						(tells(rs, m) ? IBV_SEND_SIGNALED : 0),
+						(tells(&rs->out, m) ? IBV_SEND_SIGNALED : 0),
 				  .imm_data = htobe32((uint32_t)m->kind << KIND_SHIFT | rs->in.owed) },
 			   *bad;
 	int rc;
@@ -171,7 +177,7 @@ int rs_post(struct rs *rs, const struct rs_message *m)
 		wr.wr.rdma.remote_addr = m->far->addr;
 		wr.wr.rdma.rkey = m->far->key;
 	}
-	rc = -hv_post_send(rs->id->qp, &wr, &bad);
+	rc = -hv_post_send(rs->v.qp, &wr, &bad);
 	if (rc)
 		return rc;
 	rs->out.sent++;
@@ -200,37 +206,28 @@ void rs_return_credit(struct rs *rs)
 
 void rs_fail(struct rs *rs, int err)
 {
-	if (!rs->end.err)
-		rs->end.err = err;
-	rs->end.broken = err;
-	rs->end.eof = true;
+	if (!rs->conn.err)
+		rs->conn.err = err;
+	rs->conn.broken = err;
+	rs->conn.eof = true;
 	rs->wait.came++;
-	rs->state = RS_OVER;
+	rs->conn.state = RS_OVER;
 	rs_changed(rs);
 }
 
 static void stream_lost(struct rs *rs)
 {
-	if (rs->state != RS_OVER)
-		rs_fail(rs, rs->end.eof ? 0 : ECONNRESET);
-}
-
-static void sent(struct rs *rs, const struct ibv_wc *wc)
-{
-	rs->out.done = (uint32_t)wc->wr_id + 1;
-	if (wc->wr_id & FROM_BLOCK)
-		rs->out.free++;
-	if (wc->status != IBV_WC_SUCCESS)
-		stream_lost(rs);
+	if (rs->conn.state != RS_OVER)
+		rs_fail(rs, rs->conn.eof ? 0 : ECONNRESET);
 }
 
 void rs_completed(struct rs *rs, const struct ibv_wc *wc)
 {
-	if (wc->wr_id & SEND) {
-		sent(rs, wc);
-	} else if (wc->status != IBV_WC_SUCCESS) {
+	if (wc->wr_id & RS_SEND)
+		rs_sent(&rs->out, wc->wr_id);
+	if (wc->status != IBV_WC_SUCCESS) {
 		stream_lost(rs);
-	} else {
+	} else if (!(wc->wr_id & RS_SEND)) {
 		uint32_t imm = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0;
 
 		rs->out.credit += imm & CREDIT_MASK;
@@ -270,31 +267,18 @@ size_t rs_total(const struct iovec *iov, int count)
 	return n;
 }
 
-int rs_sendable(struct rs *rs)
+int rs_sendable(struct rs_conn *conn)
 {
-	int err = rs->end.err;
+	int err = rs_conn_err(conn);
 
-	rs->end.err = 0;
 	if (err)
 		return -err;
-	if (rs->end.shut_write || rs->end.deaf || rs->state == RS_OVER)
+	if (conn->shut_write || conn->deaf || conn->state == RS_OVER)
 		return -EPIPE;
-	return rs->state == RS_OPEN || rs->state == RS_LISTENING ? -ENOTCONN : 0;
+	return conn->state == RS_OPEN || conn->state == RS_LISTENING ? -ENOTCONN : 0;
 }
 
 bool rs_may_send(const struct rs *rs)
 {
-	return rs->state == RS_CONNECTED && rs->out.credit && rs->out.free &&
-	       rs->out.sent - rs->out.done < rs->out.places;
-}
-
-char *rs_block(const struct rs *rs)
-{
-	return rs->v.mem + (size_t)(rs->in.posts + rs->out.block) * RS_BLOCK;
-}
-
-void rs_block_used(struct rs *rs)
-{
-	rs->out.block = (rs->out.block + 1) % rs->out.blocks;
-	rs->out.free--;
+	return rs->conn.state == RS_CONNECTED && rs->out.credit && rs->out.free && rs_has_place(&rs->out);
 }

@@ -19,35 +19,35 @@ struct hd_node *rs_node(const struct rs *rs)
 
 	if (rs->v.cq)
 		return hv_context_of(rs->v.cq->context)->node;
-	if (!id || rs->state == RS_OPEN)
+	if (!id || rs->conn.state == RS_OPEN)
 		return NULL;
 	return id->ctx ? id->ctx->node : id->listener ? id->listener->ctx->node : NULL;
 }
 
 /* What told of completions has told. */
-static void forget_notices(struct rs *rs)
+static void forget_notices(struct rs_verbs *v)
 {
 	struct hd_channel_item *item;
 
-	while (!hd_channel_take(hv_channel_of(rs->v.channel)->channel, &item)) {
-		hv_ibv_ack_cq_events(rs->v.cq, 1);
-		rs->wait.armed = false;
+	while (!hd_channel_take(hv_channel_of(v->channel)->channel, &item)) {
+		hv_ibv_ack_cq_events(v->cq, 1);
+		v->armed = false;
 	}
 }
 
 /* The next completion makes the channel's descriptor readable. */
-static void wait_arm(struct rs *rs, bool tend)
+static void wait_arm(struct rs_verbs *v, bool tend)
 {
-	struct hv_context *ctx = hv_context_of(rs->v.cq->context);
+	struct hv_context *ctx = hv_context_of(v->cq->context);
 
-	forget_notices(rs);
-	if ((rs->wait.armed && rs->wait.tended == tend) || !hv_enter(ctx))
+	forget_notices(v);
+	if ((v->armed && v->tended == tend) || !hv_enter(ctx))
 		return;
-	hd_channel_tend(hv_channel_of(rs->v.channel)->channel, tend);
-	hd_cq_notify(hv_cq_of(rs->v.cq)->cq, false);
+	hd_channel_tend(hv_channel_of(v->channel)->channel, tend);
+	hd_cq_notify(hv_cq_of(v->cq)->cq, false);
 	hv_leave(ctx);
-	rs->wait.armed = true;
-	rs->wait.tended = tend;
+	v->armed = true;
+	v->tended = tend;
 }
 
 int rs_lie_down(struct rs *rs, struct hd_node *node, uint32_t seen, struct pollfd *p, uint32_t *heard)
@@ -55,13 +55,13 @@ int rs_lie_down(struct rs *rs, struct hd_node *node, uint32_t seen, struct pollf
 	int n = 0;
 
 	if (rs->v.cq)
-		wait_arm(rs, node == rs_node(rs));
+		wait_arm(&rs->v, node == rs_node(rs));
 	rs_step(rs);
 	if (rs->wait.changes != seen || rs->closed)
 		return 0;
 	p[n++] = (struct pollfd){ .fd = rs->fd, .events = POLLIN };
 	/* whose events are for the thread that lets callers in */
-	if (rs->ch && rs->state != RS_LISTENING)
+	if (rs->ch && rs->conn.state != RS_LISTENING)
 		p[n++] = (struct pollfd){ .fd = rs->ch->fd, .events = POLLIN };
 	if (rs->v.channel)
 		p[n++] = (struct pollfd){ .fd = rs->v.channel->fd, .events = POLLIN };

@@ -19,7 +19,7 @@ static int setup(void **state)
 {
 	static struct rs rs;
 
-	rs = (struct rs){ .type = SOCK_STREAM, .state = RS_OPEN };
+	rs = (struct rs){ .type = SOCK_STREAM, .conn.state = RS_OPEN };
 	rs.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	assert_true(rs.fd >= 0);
 	*state = &rs;

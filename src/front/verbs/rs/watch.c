@@ -12,29 +12,29 @@ short rs_events(struct rs *rs)
 {
 	short ev = 0;
 
-	switch (rs->state) {
+	switch (rs->conn.state) {
 	case RS_OPEN:
 		return POLLOUT | POLLHUP;
 	case RS_LISTENING:
-		if (rs->end.shut_read)
+		if (rs->conn.shut_read)
 			return POLLOUT | POLLHUP;
 		return rs->callers.first || rs->callers.err ? POLLIN : 0;
 	case RS_DATAGRAM:
-		return (short)((rs->in.count || rs->end.shut_read ? POLLIN | POLLRDNORM : 0) |
+		return (short)((rs->in.count || rs->conn.shut_read ? POLLIN | POLLRDNORM : 0) |
 			       (rs_dgram_may_send(rs) ? POLLOUT | POLLWRNORM : 0) |
-			       (rs->end.err ? POLLERR : 0));
+			       (rs->conn.err ? POLLERR : 0));
 	default:
 		break;
 	}
-	if (rs->in.count || rs->end.eof || rs->end.shut_read)
+	if (rs->in.count || rs->conn.eof || rs->conn.shut_read)
 		ev |= POLLIN | POLLRDNORM;
-	if (rs_may_send(rs) || rs->state == RS_OVER || rs->end.shut_write || rs->end.deaf)
+	if (rs_may_send(rs) || rs->conn.state == RS_OVER || rs->conn.shut_write || rs->conn.deaf)
 		ev |= POLLOUT | POLLWRNORM;
-	if (rs->end.eof)
+	if (rs->conn.eof)
 		ev |= POLLRDHUP;
-	if (rs->end.err)
+	if (rs->conn.err)
 		ev |= POLLERR;
-	if (rs->end.broken || ((rs->end.eof || rs->end.shut_read) && rs->end.shut_write))
+	if (rs->conn.broken || ((rs->conn.eof || rs->conn.shut_read) && rs->conn.shut_write))
 		ev |= POLLHUP;
 	return ev;
 }

@@ -59,7 +59,7 @@ ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *near, unsigned l
 }
 
 /* One that does not go well is judged by the call that comes after it. */
-bool __wrap_hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out)
+bool __wrap_hd_shm_poke(struct hd_shm_peer *peer, void *here, uint64_t there, size_t len, bool out)
 {
 	struct iovec near = { here, len }, far = { (void *)(uintptr_t)there, len };
 	unsigned long one = 1;
@@ -68,7 +68,7 @@ bool __wrap_hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_
 	if (vm_seam.error || vm_seam.most)
 		return false;
 	note(out, &near, 1, &far, &one);
-	done = __real_hd_shm_poke(l, here, there, len, out);
+	done = __real_hd_shm_poke(peer, here, there, len, out);
 	vm_seam.calls -= !done;
 	vm_seam.pokes += done;
 	return done;

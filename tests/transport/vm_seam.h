@@ -45,8 +45,8 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *near, unsigned lo
 				const struct iovec *far, unsigned long far_count, unsigned long flags);
 ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *near, unsigned long near_count,
 				 const struct iovec *far, unsigned long far_count, unsigned long flags);
-struct hd_shm_link;
-bool __real_hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out);
-bool __wrap_hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out);
+struct hd_shm_peer;
+bool __real_hd_shm_poke(struct hd_shm_peer *peer, void *here, uint64_t there, size_t len, bool out);
+bool __wrap_hd_shm_poke(struct hd_shm_peer *peer, void *here, uint64_t there, size_t len, bool out);
 
 #endif

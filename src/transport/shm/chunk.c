@@ -4,16 +4,16 @@
 #include "transport/shm/get.h"
 
 /* Open a free copy, or this get's own once more, from chunk `next` on. */
-static bool copy_open(struct hd_shm_link *l, struct hd_shm_fetch *pp, uint32_t next)
+static bool copy_open(struct hd_shm_copying *c, struct hd_shm_fetch *pp, uint32_t next)
 {
 	if (pp->copy == HD_SHM_NO_COPY) {
-		if (l->copying.used == UINT32_MAX)
+		if (c->used == UINT32_MAX)
 			return false;
-		pp->copy = (uint8_t)__builtin_ctz(~l->copying.used);
-		l->copying.used |= 1u << pp->copy;
+		pp->copy = (uint8_t)__builtin_ctz(~c->used);
+		c->used |= 1u << pp->copy;
 	}
-	atomic_store_explicit(&hd_shm_fetch_copy(l, pp)->claim,
-			      hd_shm_tagged(++l->copying.gen[pp->copy], next), memory_order_release);
+	atomic_store_explicit(&hd_shm_fetch_copy(c, pp)->claim, hd_shm_tagged(++c->gen[pp->copy], next),
+			      memory_order_release);
 	return true;
 }
 
@@ -35,7 +35,7 @@ static void get_ask(struct hd_shm_link *l, struct hd_get *p)
 	struct hd_pkt pkt;
 
 	if (pp->after || (pp->flags & (HD_SHM_FETCH_ASKED | HD_SHM_FETCH_ALONE | HD_SHM_FETCH_LOST)) ||
-	    (pp->copy == HD_SHM_NO_COPY && !copy_open(l, pp, pp->next)))
+	    (pp->copy == HD_SHM_NO_COPY && !copy_open(&l->copying, pp, pp->next)))
 		return;
 	for (int i = 0; i < p->count; i++)
 		seg[i] = (struct hd_shm_seg){ (uintptr_t)p->iov[i].iov_base, p->iov[i].iov_len };
@@ -91,7 +91,7 @@ static bool get_after(struct hd_shm_link *l, struct hd_get *p)
 }
 
 /* The next chunk for us, if there is one. */
-static bool get_take(struct hd_shm_link *l, struct hd_get *p, uint32_t *k)
+static bool get_take(struct hd_shm_copying *c, struct hd_get *p, uint32_t *k)
 {
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 
@@ -99,8 +99,8 @@ static bool get_take(struct hd_shm_link *l, struct hd_get *p, uint32_t *k)
 		return false;
 	if (pp->next >= hd_shm_chunks(p->len)) /* whatever the claim says */
 		return false;
-	if (pp->copy != HD_SHM_NO_COPY && !hd_shm_take_chunk(&hd_shm_fetch_copy(l, pp)->claim,
-							     l->copying.gen[pp->copy], hd_shm_chunks(p->len)))
+	if (pp->copy != HD_SHM_NO_COPY &&
+	    !hd_shm_take_chunk(&hd_shm_fetch_copy(c, pp)->claim, c->gen[pp->copy], hd_shm_chunks(p->len)))
 		return false;
 	*k = pp->next++;
 	pp->ours++;
@@ -110,12 +110,13 @@ static bool get_take(struct hd_shm_link *l, struct hd_get *p, uint32_t *k)
 /* The chunk that the helper gives back, if it does. false: nobody can copy it. */
 static bool get_take_back(struct hd_shm_link *l, struct hd_get *p)
 {
+	const struct hd_shm_copying *c = &l->copying;
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	uint32_t value;
 
 	if (pp->copy == HD_SHM_NO_COPY || (pp->flags & HD_SHM_FETCH_ALONE))
 		return true;
-	value = hd_shm_fetch_word(l, pp, &hd_shm_fetch_copy(l, pp)->returned);
+	value = hd_shm_fetch_word(c, pp, &hd_shm_fetch_copy(c, pp)->returned);
 	if (!value)
 		return true;
 	pp->flags |= HD_SHM_FETCH_ALONE;
@@ -132,11 +133,12 @@ static bool get_take_back(struct hd_shm_link *l, struct hd_get *p)
 /*
  * What the end of a get is worth: does the offer still stand, now that everything has been copied?
  */
-enum hd_shm_fetch_state hd_shm_fetch_verdict(struct hd_shm_link *l, const struct hd_shm_fetch *pp,
+enum hd_shm_fetch_state hd_shm_fetch_verdict(const struct hd_shm_copying *c, const struct hd_shm_fetch *pp,
 					     enum hd_shm_fetch_state state)
 {
 	atomic_thread_fence(memory_order_acquire); /* after everything that was copied */
-	if (atomic_load_explicit(hd_shm_offer_word(l, false, pp->number), memory_order_acquire) != pp->number)
+	if (atomic_load_explicit(&c->offers_there[hd_shm_offer_index(pp->number)], memory_order_acquire) !=
+	    pp->number)
 		return HD_SHM_FETCH_WITHDRAWN;
 	return state;
 }
@@ -148,17 +150,18 @@ static bool sender_gone(const struct hd_shm_link *l)
 
 static enum hd_shm_fetch_state get_look(struct hd_shm_link *l, struct hd_get *p)
 {
+	const struct hd_shm_copying *c = &l->copying;
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	uint64_t chunks = hd_shm_chunks(p->len), helped = 0;
 
 	if (pp->after || pp->flags & HD_SHM_FETCH_LOST)
 		return HD_SHM_FETCH_WAITS;
 	if (!get_take_back(l, p))
-		return hd_shm_fetch_verdict(l, pp, HD_SHM_FETCH_FAILED);
+		return hd_shm_fetch_verdict(c, pp, HD_SHM_FETCH_FAILED);
 	if (pp->copy != HD_SHM_NO_COPY)
-		helped = hd_shm_fetch_word(l, pp, &hd_shm_fetch_copy(l, pp)->helped);
+		helped = hd_shm_fetch_word(c, pp, &hd_shm_fetch_copy(c, pp)->helped);
 	return pp->ours + helped < chunks ? HD_SHM_FETCH_WAITS
-					  : hd_shm_fetch_verdict(l, pp, HD_SHM_FETCH_DONE);
+					  : hd_shm_fetch_verdict(c, pp, HD_SHM_FETCH_DONE);
 }
 
 /* Copy the next chunk that is left for us, if there is one; *worked says so. */
@@ -166,12 +169,13 @@ static enum hd_shm_fetch_state get_step(struct hd_shm_link *l, struct hd_get *p,
 {
 	uint32_t k;
 
-	if (!get_take(l, p, &k))
+	if (!get_take(&l->copying, p, &k))
 		return HD_SHM_FETCH_WAITS;
 	*worked = true;
 	if (!get_chunk(l, p, k))
 		return get_look(l, p);
-	if (hd_shm_fetch_verdict(l, hd_shm_fetch_of(p), HD_SHM_FETCH_FAILED) == HD_SHM_FETCH_WITHDRAWN)
+	if (hd_shm_fetch_verdict(&l->copying, hd_shm_fetch_of(p), HD_SHM_FETCH_FAILED) ==
+	    HD_SHM_FETCH_WITHDRAWN)
 		return HD_SHM_FETCH_WITHDRAWN;
 	return get_aside(l, p) ? HD_SHM_FETCH_WAITS : HD_SHM_FETCH_FAILED;
 }
@@ -204,7 +208,8 @@ enum hd_shm_fetch_state hd_shm_fetch_alone(struct hd_shm_link *l, struct hd_get 
 
 	hd_shm_fetch_far(hd_shm_fetch_of(p), far);
 	failed = hd_shm_copy_part(l, p->iov, far, 0, p->len, false);
-	return hd_shm_fetch_verdict(l, hd_shm_fetch_of(p), failed ? HD_SHM_FETCH_FAILED : HD_SHM_FETCH_DONE);
+	return hd_shm_fetch_verdict(&l->copying, hd_shm_fetch_of(p),
+				    failed ? HD_SHM_FETCH_FAILED : HD_SHM_FETCH_DONE);
 }
 
 /*
@@ -304,6 +309,7 @@ int hd_shm_chunks_poll(struct hd_shm_link *l)
 
 static bool get_arm(struct hd_shm_link *l, struct hd_get *p)
 {
+	const struct hd_shm_copying *c = &l->copying;
 	const struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
 	uint32_t next = pp->next;
 
@@ -314,8 +320,8 @@ static bool get_arm(struct hd_shm_link *l, struct hd_get *p)
 	if (get_look(l, p) != HD_SHM_FETCH_WAITS)
 		return true;
 	if (pp->copy != HD_SHM_NO_COPY)
-		next = (uint32_t)atomic_load_explicit(&hd_shm_fetch_copy(l, pp)->claim, memory_order_relaxed);
-	else if (!(pp->flags & HD_SHM_FETCH_ALONE) && l->copying.used != UINT32_MAX)
+		next = (uint32_t)atomic_load_explicit(&hd_shm_fetch_copy(c, pp)->claim, memory_order_relaxed);
+	else if (!(pp->flags & HD_SHM_FETCH_ALONE) && c->used != UINT32_MAX)
 		return true; /* help can be asked for by now */
 	return !(pp->flags & HD_SHM_FETCH_ASIDE) && next < hd_shm_chunks(p->len);
 }

@@ -49,10 +49,11 @@ static int copy_bytes(struct hd_shm_link *l, const struct iovec *near, const str
 {
 	struct iovec here[HD_IOV_MAX], there[HD_SHM_SEGS];
 	int heres = hd_shm_slice(near, at, n, here), theres = hd_shm_slice(far, at, n, there);
-	ssize_t done = hd_shm_copy_call(l, here, heres, there, theres, out);
+	ssize_t done = hd_shm_copy_call(&l->peer, here, heres, there, theres, out);
 
 	if (done < 0)
 		return (int)-done;
+	hd_shm_copied(l, (uint64_t)done, out);
 	return (uint64_t)done == n ? 0 : EFAULT;
 }
 

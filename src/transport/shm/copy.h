@@ -39,17 +39,6 @@ static inline uint64_t hd_shm_tagged(uint32_t gen, uint32_t value)
 	return (uint64_t)gen << 32 | value;
 }
 
-/* The copies of the messages that we fetch (ours), or that the other side fetches. */
-static inline struct hd_shm_copy *hd_shm_copies(struct hd_shm_link *l, bool ours)
-{
-	return l->mem->copy[ours ? l->side : !l->side];
-}
-
-static inline _Atomic uint32_t *hd_shm_offer_word(struct hd_shm_link *l, bool ours, uint32_t number)
-{
-	return &l->mem->offer[ours ? l->side : !l->side][hd_shm_offer_index(number)];
-}
-
 /*
  * hd_shm_slice: the part of a message in these segments that begins at `at` and is n bytes long; it
  * is there. Returns the number of its segments.
@@ -61,10 +50,10 @@ int hd_shm_slice(const struct iovec *iov, uint64_t at, uint64_t n, struct iovec 
  * page has a witness to that; where that is silent, for whatever reason, the kernel is
  * asked (hd_shm_look_there).
  */
-bool hd_shm_look_there(struct hd_shm_link *l);
-static inline bool hd_shm_still_there(struct hd_shm_link *l)
+bool hd_shm_look_there(const struct hd_shm_peer *peer);
+static inline bool hd_shm_still_there(const struct hd_shm_peer *peer)
 {
-	return hd_likely(hd_witness_testifies(&l->page->witness)) || hd_shm_look_there(l);
+	return hd_likely(hd_witness_testifies(&peer->page->witness)) || hd_shm_look_there(peer);
 }
 
 /*
@@ -73,21 +62,22 @@ static inline bool hd_shm_still_there(struct hd_shm_link *l)
  * ended. Part of the way of every one-sided operation: after a system call a processor has
  * forgotten where it is to return to, so each call more than it must costs some nanoseconds.
  */
-static inline ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec *here, int heres,
+static inline ssize_t hd_shm_copy_call(const struct hd_shm_peer *peer, const struct iovec *here, int heres,
 				       const struct iovec *there, int theres, bool out)
 {
 	ssize_t done;
 
-	if (hd_unlikely(!hd_shm_still_there(l)))
+	if (hd_unlikely(!hd_shm_still_there(peer)))
 		return -ESRCH;
-	done = out ? process_vm_writev(l->peer.pid, here, (unsigned long)heres, there, (unsigned long)theres,
-				       0)
-		   : process_vm_readv(l->peer.pid, here, (unsigned long)heres, there, (unsigned long)theres,
-				      0);
-	if (hd_unlikely(done < 0))
-		return -errno;
-	(out ? hd_port_wrote : hd_port_read)(l->base.port, (size_t)done);
-	return done;
+	done = out ? process_vm_writev(peer->pid, here, (unsigned long)heres, there, (unsigned long)theres, 0)
+		   : process_vm_readv(peer->pid, here, (unsigned long)heres, there, (unsigned long)theres, 0);
+	return hd_unlikely(done < 0) ? -errno : done;
+}
+
+/* hd_shm_copied: so many bytes have been copied over this link: its port counts them. */
+static inline void hd_shm_copied(struct hd_shm_link *l, uint64_t n, bool out)
+{
+	(out ? hd_port_wrote : hd_port_read)(l->base.port, n);
 }
 
 /*
@@ -95,8 +85,8 @@ static inline ssize_t hd_shm_copy_call(struct hd_shm_link *l, const struct iovec
  * hd_shm_poke: write len bytes to an address in the other process (out), or read them from there.
  * hd_shm_is_brief: it is made for that. False: not this way; perhaps some of it has been copied.
  */
-bool hd_shm_poke_is_open(struct hd_shm_link *l);
-bool hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out);
+bool hd_shm_poke_is_open(struct hd_shm_peer *peer);
+bool hd_shm_poke(struct hd_shm_peer *peer, void *here, uint64_t there, size_t len, bool out);
 
 #define HD_SHM_WORD 8u
 #define HD_SHM_PAGE 4096u /* or a part of one, where they are longer */
@@ -129,16 +119,16 @@ int hd_shm_help_poll(struct hd_shm_link *l);
 int hd_shm_gets_poll(struct hd_shm_link *l);
 
 /* hd_shm_help_end: we do not help with this one any more. */
-static inline void hd_shm_help_end(struct hd_shm_link *l, struct hd_shm_help *h)
+static inline void hd_shm_help_end(struct hd_shm_copying *c, struct hd_shm_help *h)
 {
-	TAILQ_REMOVE(&l->copying.helps, h, entry);
+	TAILQ_REMOVE(&c->helps, h, entry);
 	h->offer = NULL;
 }
 
 /* hd_shm_turns: the other node's count of turns of progress. */
-static inline uint32_t hd_shm_turns(const struct hd_shm_link *l)
+static inline uint32_t hd_shm_turns(const struct hd_shm_peer *peer)
 {
-	return atomic_load_explicit(&hd_page_tables(l->page)->turns, memory_order_relaxed);
+	return atomic_load_explicit(&hd_page_tables(peer->page)->turns, memory_order_relaxed);
 }
 
 /* hd_shm_gets_arm: is there a chunk to copy, or the end of a message to be seen? */

@@ -121,8 +121,7 @@ static void a_claim_that_goes_back_does_no_harm(void **state)
 	message_make(&m, &d, BIG, 1, 1);
 	assert_int_equal(message_get(&m, &d), 0);
 	for (uint64_t i = 0; i < hd_shm_chunks(BIG) && !m.done; i++) {
-		atomic_store(&hd_shm_copies(d.link[1], true)[0].claim,
-			     hd_shm_tagged(d.link[1]->copying.gen[0], 0));
+		atomic_store(&d.link[1]->copying.ours[0].claim, hd_shm_tagged(d.link[1]->copying.gen[0], 0));
 		rig_poll(d.node[1]);
 	}
 	assert_true(m.done);

@@ -53,22 +53,23 @@ static bool direct_readable(pid_t pid, uint64_t at, uint64_t len)
 /*
  * EFAULT: whose memory is not there? The side that is only read can be read once more without harm.
  */
-static int blame(const struct hd_shm_link *l, const struct hd_direct *r)
+static int blame(pid_t pid, const struct hd_direct *r)
 {
 	if (!r->out)
-		return direct_readable(l->peer.pid, r->far, r->len) ? -EFAULT : -EREMOTEIO;
+		return direct_readable(pid, r->far, r->len) ? -EFAULT : -EREMOTEIO;
 	for (int i = 0; i < r->count; i++)
 		if (!direct_readable(getpid(), (uintptr_t)r->near[i].iov_base, r->near[i].iov_len))
 			return -EFAULT;
 	return -EREMOTEIO;
 }
 
-static ssize_t copy_plain(struct hd_shm_link *l, const struct hd_direct *r, uint64_t at, uint64_t len)
+static ssize_t copy_plain(const struct hd_shm_peer *peer, const struct hd_direct *r, uint64_t at,
+			  uint64_t len)
 {
 	struct iovec near[HD_IOV_MAX], far = { (void *)(uintptr_t)(r->far + at), len };
 	int count = hd_shm_slice(r->near, at, len, near);
 
-	return hd_shm_copy_call(l, near, count, &far, 1, r->out);
+	return hd_shm_copy_call(peer, near, count, &far, 1, r->out);
 }
 
 /*
@@ -76,7 +77,8 @@ static ssize_t copy_plain(struct hd_shm_link *l, const struct hd_direct *r, uint
  * stores are seen in order. (It would keep the order of their segments too, but pins memory for
  * each of them, which costs a third of a short write.)
  */
-static __attribute__((noinline)) ssize_t copy_tail_last(struct hd_shm_link *l, const struct hd_direct *r)
+static __attribute__((noinline)) ssize_t copy_tail_last(const struct hd_shm_peer *peer,
+							const struct hd_direct *r)
 {
 	uint64_t head = r->len - TAIL;
 	ssize_t first;
@@ -86,35 +88,35 @@ static __attribute__((noinline)) ssize_t copy_tail_last(struct hd_shm_link *l, c
 		int count = hd_shm_slice(r->near, 0, head, near);
 
 		count += hd_shm_slice(r->near, head, TAIL, near + count);
-		return hd_shm_copy_call(l, near, count, &far, 1, true);
+		return hd_shm_copy_call(peer, near, count, &far, 1, true);
 	}
-	first = copy_plain(l, r, 0, head);
+	first = copy_plain(peer, r, 0, head);
 	if (first < (ssize_t)head)
 		return first;
 	atomic_thread_fence(memory_order_release);
-	return copy_plain(l, r, head, TAIL) == TAIL ? (ssize_t)r->len : first;
+	return copy_plain(peer, r, head, TAIL) == TAIL ? (ssize_t)r->len : first;
 }
 
-static inline ssize_t direct_copy_out(struct hd_shm_link *l, const struct hd_direct *r)
+static inline ssize_t direct_copy_out(const struct hd_shm_peer *peer, const struct hd_direct *r)
 {
 	const struct iovec far = { (void *)(uintptr_t)r->far, r->len };
 	uint64_t head = r->len - TAIL;
 	struct iovec near[2];
 
 	if (!r->last || r->len <= TAIL)
-		return hd_shm_copy_call(l, r->near, r->count, &far, 1, true);
+		return hd_shm_copy_call(peer, r->near, r->count, &far, 1, true);
 	if (!HD_STORES_IN_ORDER || hd_unlikely(r->count != 1))
-		return copy_tail_last(l, r);
+		return copy_tail_last(peer, r);
 	near[0] = (struct iovec){ r->near->iov_base, head };
 	near[1] = (struct iovec){ (uint8_t *)r->near->iov_base + head, TAIL };
-	return hd_shm_copy_call(l, near, 2, &far, 1, true);
+	return hd_shm_copy_call(peer, near, 2, &far, 1, true);
 }
 
-static inline ssize_t copy_in(struct hd_shm_link *l, const struct hd_direct *r)
+static inline ssize_t copy_in(const struct hd_shm_peer *peer, const struct hd_direct *r)
 {
 	const struct iovec far = { (void *)(uintptr_t)r->far, r->len };
 
-	return hd_shm_copy_call(l, r->near, r->count, &far, 1, false);
+	return hd_shm_copy_call(peer, r->near, r->count, &far, 1, false);
 }
 
 /* Nothing has been copied: what hd_link_ops.direct says of that. */
@@ -123,7 +125,7 @@ static __attribute__((noinline)) int64_t why_not(struct hd_shm_link *l, const st
 	switch (err) {
 	case 0:
 	case EFAULT:
-		return blame(l, r);
+		return blame(l->peer.pid, r);
 	case ENOMEM:
 		return -EAGAIN;
 	case ESRCH:
@@ -135,21 +137,35 @@ static __attribute__((noinline)) int64_t why_not(struct hd_shm_link *l, const st
 	}
 }
 
+/* A brief one by the file of its memory, where that is open to us. */
+static inline bool direct_poke(struct hd_shm_peer *peer, const struct hd_direct *r, bool out)
+{
+	return hd_shm_is_brief(r->far, r->len, out) && r->count == 1 && !(out && peer->poke_forces) &&
+	       hd_shm_poke(peer, r->near->iov_base, r->far, r->len, out);
+}
+
 static inline int64_t direct_copy(struct hd_shm_link *l, const struct hd_direct *r)
 {
 	ssize_t n;
 
-	if (hd_shm_is_brief(r->far, r->len, r->out) && r->count == 1 && !(r->out && l->peer.poke_forces) &&
-	    hd_shm_poke(l, r->near->iov_base, r->far, r->len, r->out))
-		return (int64_t)r->len;
-	n = r->out ? direct_copy_out(l, r) : copy_in(l, r);
-	return hd_likely(n > 0) ? n : why_not(l, r, (int)-n);
+	if (r->out) {
+		n = direct_poke(&l->peer, r, true) ? (ssize_t)r->len : direct_copy_out(&l->peer, r);
+		if (hd_unlikely(n <= 0))
+			return why_not(l, r, (int)-n);
+		hd_port_wrote(l->base.port, (size_t)n);
+	} else {
+		n = direct_poke(&l->peer, r, false) ? (ssize_t)r->len : copy_in(&l->peer, r);
+		if (hd_unlikely(n <= 0))
+			return why_not(l, r, (int)-n);
+		hd_port_read(l->base.port, (size_t)n);
+	}
+	return n;
 }
 
-static void direct_announce(struct hd_shm_link *l, uint64_t what)
+static void direct_announce(struct hd_shm_side *own, uint64_t what, bool fenced)
 {
-	atomic_store_explicit(&l->own->direct_word, what, memory_order_relaxed);
-	if (l->fenced)
+	atomic_store_explicit(&own->direct_word, what, memory_order_relaxed);
+	if (fenced)
 		atomic_thread_fence(memory_order_seq_cst);
 	else
 		atomic_signal_fence(memory_order_seq_cst);
@@ -162,10 +178,10 @@ int64_t hd_shm_direct(struct hd_link *link, const struct hd_direct *r)
 
 	if (hd_unlikely(link->down || !l->reaches))
 		return link->down || l->state != HD_SHM_LIVE ? -ENOTCONN : -EOPNOTSUPP;
-	direct_announce(l, hd_shm_direct_word(r->mr, r->mr_state));
+	direct_announce(l->own, hd_shm_direct_word(r->mr, r->mr_state), l->fenced);
 	if (hd_unlikely(atomic_load_explicit(&l->other->shut, memory_order_acquire)))
 		n = -ENOTCONN;
-	else if (hd_likely(hd_direct_stands(l->page, r)))
+	else if (hd_likely(hd_direct_stands(l->peer.page, r)))
 		n = direct_copy(l, r);
 	/* release: what was copied is there, and nothing more comes */
 	atomic_store_explicit(&l->own->direct_word, 0, memory_order_release);
@@ -256,7 +272,7 @@ int hd_shm_settle(struct hd_port *base, uint32_t row)
 		return -EAGAIN;
 	any = late_reaches(port, row);
 	LIST_FOREACH(l, &port->all, entry)
-		if (l->other && hd_shm_direct_is_of(reached_by(l->other), row) && !hd_shm_is_gone(l)) {
+		if (l->other && hd_shm_direct_is_of(reached_by(l->other), row) && !hd_shm_is_gone(&l->peer)) {
 			settle_complain(port, row, l->peer.pid);
 			any = true;
 		}
@@ -275,7 +291,7 @@ void hd_shm_direct_shut(struct hd_shm_link *l)
 	atomic_store_explicit(&l->own->shut, 1, memory_order_relaxed);
 	if (barrier(port) && !reached_by(l->other))
 		return;
-	if (hd_shm_is_gone(l))
+	if (hd_shm_is_gone(&l->peer))
 		return;
 	late = malloc(sizeof(*late));
 	if (!late) {
@@ -284,7 +300,7 @@ void hd_shm_direct_shut(struct hd_shm_link *l)
 		return;
 	}
 	*late = (struct hd_shm_late){ .mem = l->mem, .other = l->other };
-	hd_shm_process_of(l, &late->who);
+	hd_shm_process_of(&l->peer, &late->who);
 	LIST_INSERT_HEAD(&port->late, late, entry);
 	l->mem = NULL;
 	l->peer.pidfd.fd = -1;
@@ -315,23 +331,23 @@ void hd_shm_fence_met(struct hd_shm_link *l, const struct hd_pkt *pkt)
 	hd_shm_wake_check(l, l->fenced);
 }
 
-static bool direct_answered(const struct hd_shm_link *l, uint32_t token)
+static bool direct_answered(const struct hd_shm_side *other, uint32_t token)
 {
-	return (int32_t)(atomic_load_explicit(&l->other->passed, memory_order_acquire) - token) >= 0;
+	return (int32_t)(atomic_load_explicit(&other->passed, memory_order_acquire) - token) >= 0;
 }
 
 bool hd_shm_passed(struct hd_link *link, uint32_t token)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
 
-	l->fence.awaits = !direct_answered(l, token);
+	l->fence.awaits = !direct_answered(l->other, token);
 	l->fence.awaited = token;
 	return !l->fence.awaits;
 }
 
 bool hd_shm_direct_arm(struct hd_shm_link *l)
 {
-	if (!l->fence.awaits || !direct_answered(l, l->fence.awaited))
+	if (!l->fence.awaits || !direct_answered(l->other, l->fence.awaited))
 		return false;
 	l->fence.awaits = false;
 	return true;
@@ -344,6 +360,28 @@ static bool is_recent(uint64_t then, uint64_t now, uint64_t us)
 	return now - then < us * hd_ticks_per_us();
 }
 
+/* It has sent something, the last time a moment ago. */
+static inline bool lively_by_word(struct hd_shm_liveness *v, uint32_t heard, uint64_t now)
+{
+	if (heard != v->heard && is_recent(v->heard_at, now, LOOK_US))
+		v->lively_at = now;
+	v->heard = heard;
+	v->heard_at = now;
+	v->lively = is_recent(v->lively_at, now, LIVELY_US);
+	return v->lively;
+}
+
+/* Its count of turns has moved. */
+static inline bool lively_by_turns(struct hd_shm_liveness *v, uint32_t turns, uint64_t now)
+{
+	v->lively = turns != v->turns_seen && is_recent(v->turns_at, now, LOOK_US);
+	if (v->lively)
+		v->lively_at = now;
+	v->turns_seen = turns;
+	v->turns_at = now;
+	return v->lively;
+}
+
 /*
  * Whatever comes from the other side proves that it makes progress; where nothing comes, its count
  * of turns does. Either must have moved since a moment ago: what moved since yesterday tells
@@ -353,27 +391,13 @@ static bool is_recent(uint64_t then, uint64_t now, uint64_t us)
 bool hd_shm_polls(struct hd_link *link)
 {
 	struct hd_shm_link *l = hd_shm_link_of(link);
-	uint32_t turns;
+	struct hd_shm_liveness *v = &l->liveness;
 	uint64_t now;
 
 	if (atomic_load_explicit(l->peer_sleep, memory_order_relaxed) & 1)
 		return false;
-	if (!l->liveness.lively && l->rx.tail == l->liveness.heard &&
-	    hd_shm_turns(l) == l->liveness.turns_seen)
+	if (!v->lively && l->rx.tail == v->heard && hd_shm_turns(&l->peer) == v->turns_seen)
 		return false;
 	now = hd_ticks();
-	if (l->rx.tail != l->liveness.heard && is_recent(l->liveness.heard_at, now, LOOK_US))
-		l->liveness.lively_at = now;
-	l->liveness.heard = l->rx.tail;
-	l->liveness.heard_at = now;
-	l->liveness.lively = is_recent(l->liveness.lively_at, now, LIVELY_US);
-	if (l->liveness.lively)
-		return true;
-	turns = hd_shm_turns(l);
-	l->liveness.lively = turns != l->liveness.turns_seen && is_recent(l->liveness.turns_at, now, LOOK_US);
-	if (l->liveness.lively)
-		l->liveness.lively_at = now;
-	l->liveness.turns_seen = turns;
-	l->liveness.turns_at = now;
-	return l->liveness.lively;
+	return lively_by_word(v, l->rx.tail, now) || lively_by_turns(v, hd_shm_turns(&l->peer), now);
 }

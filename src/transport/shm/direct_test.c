@@ -118,7 +118,7 @@ static void what_is_brief_takes_the_short_way(void **state)
 		direct_scene(&d);
 		if (file == 1) {
 			d.node[1]->page->probe_value++;
-			assert_false(hd_shm_poke_is_open(d.link[0]));
+			assert_false(hd_shm_poke_is_open(&d.link[0]->peer));
 			d.node[1]->page->probe_value--;
 		}
 		if (file == 2)

@@ -32,26 +32,26 @@ void hd_shm_fetch_shut(struct hd_shm_link *l, struct hd_get *p, enum hd_shm_fetc
 	pp->after = (uint8_t)after;
 	if (is_shut || pp->copy == HD_SHM_NO_COPY)
 		return;
-	claim = atomic_exchange_explicit(&hd_shm_fetch_copy(l, pp)->claim,
+	claim = atomic_exchange_explicit(&hd_shm_fetch_copy(&l->copying, pp)->claim,
 					 hd_shm_tagged(l->copying.gen[pp->copy], UINT32_MAX),
 					 memory_order_acquire);
 	taken = (uint32_t)claim;
 	pp->taken = taken <= hd_shm_chunks(p->len) && taken >= pp->ours ? taken - pp->ours
 									: 0; /* else a lie */
-	pp->turns = hd_shm_turns(l);
+	pp->turns = hd_shm_turns(&l->peer);
 }
 
-void hd_shm_fetch_complain(struct hd_shm_link *l)
+void hd_shm_fetch_complain(struct hd_shm_copying *c, pid_t helper)
 {
 	uint64_t now = hd_now_ns();
 
-	if (!l->copying.kept_since)
-		l->copying.kept_since = now;
-	else if (now - l->copying.kept_since > KEPT_NS)
+	if (!c->kept_since)
+		c->kept_since = now;
+	else if (now - c->kept_since > KEPT_NS)
 		HD_LOG_EVERY_MS(
 			10000, HD_LOG_WARN,
 			"process %d has been stopped in the middle of a copy to this process: the memory is kept until it goes on or is dead: kill -CONT it, or end it",
-			(int)l->peer.pid);
+			(int)helper);
 }
 
 /* Between two looks, for those who have to wait here. */
@@ -117,22 +117,22 @@ static void gets_end(struct hd_shm_link *l)
 		copy_stand_by(looks);
 }
 
-static void help_stop(struct hd_shm_link *l)
+static void help_stop(struct hd_shm_copying *c)
 {
 	struct hd_shm_help *h;
 
-	while ((h = TAILQ_FIRST(&l->copying.helps)))
-		hd_shm_help_end(l, h);
+	while ((h = TAILQ_FIRST(&c->helps)))
+		hd_shm_help_end(c, h);
 }
 
 void hd_shm_copy_stop(struct hd_shm_link *l)
 {
 	gets_stop(l);
-	help_stop(l);
+	help_stop(&l->copying);
 }
 
 void hd_shm_copy_end(struct hd_shm_link *l)
 {
-	help_stop(l);
+	help_stop(&l->copying);
 	gets_end(l);
 }

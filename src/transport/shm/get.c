@@ -57,7 +57,7 @@ int hd_shm_get(struct hd_link *link, struct hd_get *p)
 	if (hd_shm_we_can(l) && pp->segs) {
 		const struct hd_shm_slot *next = hd_shm_rx_slot(&l->rx);
 
-		if (hd_shm_row_takes(l, p, next)) {
+		if (hd_shm_row_takes(&l->copying, p, next)) {
 			hd_shm_row_join(l, p);
 			return 0;
 		}

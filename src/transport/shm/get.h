@@ -72,21 +72,22 @@ static inline void hd_shm_fetch_far(const struct hd_shm_fetch *f, struct iovec *
 /* ---- fetch.c ---- */
 
 /* hd_shm_fetch_copy: the copy that we share with the helper; there is one. */
-static inline struct hd_shm_copy *hd_shm_fetch_copy(struct hd_shm_link *l, const struct hd_shm_fetch *f)
+static inline struct hd_shm_copy *hd_shm_fetch_copy(const struct hd_shm_copying *c,
+						    const struct hd_shm_fetch *f)
 {
-	return &hd_shm_copies(l, true)[f->copy];
+	return &c->ours[f->copy];
 }
 
 /*
  * hd_shm_fetch_word: the low half of a word of the helper's there, or 0 while it speaks
  * of an earlier generation.
  */
-static inline uint32_t hd_shm_fetch_word(const struct hd_shm_link *l, const struct hd_shm_fetch *f,
+static inline uint32_t hd_shm_fetch_word(const struct hd_shm_copying *c, const struct hd_shm_fetch *f,
 					 const _Atomic uint64_t *word)
 {
 	uint64_t value = atomic_load_explicit(word, memory_order_acquire);
 
-	return value >> 32 == l->copying.gen[f->copy] ? (uint32_t)value : 0;
+	return value >> 32 == c->gen[f->copy] ? (uint32_t)value : 0;
 }
 
 /*
@@ -96,12 +97,14 @@ static inline uint32_t hd_shm_fetch_word(const struct hd_shm_link *l, const stru
  */
 /* who has made so many is in the middle of nothing that was before */
 #define HD_SHM_SETTLE_TURNS 16
-static inline bool hd_shm_fetch_is_settled(struct hd_shm_link *l, const struct hd_shm_fetch *f)
+static inline bool hd_shm_fetch_is_settled(const struct hd_shm_link *l, const struct hd_shm_fetch *f)
 {
-	const struct hd_shm_copy *copy = hd_shm_fetch_copy(l, f);
+	const struct hd_shm_copying *c = &l->copying;
+	const struct hd_shm_copy *copy = hd_shm_fetch_copy(c, f);
 
-	return !(f->flags & HD_SHM_FETCH_ASKED) || hd_shm_fetch_word(l, f, &copy->helped) >= f->taken ||
-	       hd_shm_fetch_word(l, f, &copy->returned) || hd_shm_turns(l) - f->turns >= HD_SHM_SETTLE_TURNS;
+	return !(f->flags & HD_SHM_FETCH_ASKED) || hd_shm_fetch_word(c, f, &copy->helped) >= f->taken ||
+	       hd_shm_fetch_word(c, f, &copy->returned) ||
+	       hd_shm_turns(&l->peer) - f->turns >= HD_SHM_SETTLE_TURNS;
 }
 
 /*
@@ -117,13 +120,13 @@ void hd_shm_fetch_shut(struct hd_shm_link *l, struct hd_get *p, enum hd_shm_fetc
  * whenever that is, and the buffer must not be the user's before. True: the copy is free again.
  * hd_shm_fetch_complain: the helper keeps us waiting.
  */
-void hd_shm_fetch_complain(struct hd_shm_link *l);
+void hd_shm_fetch_complain(struct hd_shm_copying *c, pid_t helper);
 static inline bool hd_shm_fetch_leave(struct hd_shm_link *l, struct hd_shm_fetch *f)
 {
 	if (f->copy == HD_SHM_NO_COPY)
 		return true;
-	if (!hd_shm_fetch_is_settled(l, f) && !hd_shm_is_gone(l)) {
-		hd_shm_fetch_complain(l);
+	if (!hd_shm_fetch_is_settled(l, f) && !hd_shm_is_gone(&l->peer)) {
+		hd_shm_fetch_complain(&l->copying, l->peer.pid);
 		return false;
 	}
 	l->copying.kept_since = 0;
@@ -154,7 +157,7 @@ static inline void hd_shm_fetch_end(struct hd_shm_link *l, struct hd_get *p)
  * hd_shm_fetch_verdict: what the end of a get is worth, now that everything has been copied:
  * WITHDRAWN when the offer does not stand any more, else the state that was given.
  */
-enum hd_shm_fetch_state hd_shm_fetch_verdict(struct hd_shm_link *l, const struct hd_shm_fetch *f,
+enum hd_shm_fetch_state hd_shm_fetch_verdict(const struct hd_shm_copying *c, const struct hd_shm_fetch *f,
 					     enum hd_shm_fetch_state state);
 
 /* hd_shm_fetch_alone: copy it at once, and without help. DONE, FAILED or WITHDRAWN. */
@@ -180,7 +183,7 @@ bool hd_shm_chunks_arm(struct hd_shm_link *l);
  * hd_shm_row_takes: is this get better copied in a row? `next` is the packet behind its RTS, or
  * NULL: there is none yet.
  */
-bool hd_shm_row_takes(const struct hd_shm_link *l, const struct hd_get *p, const struct hd_shm_slot *next);
+bool hd_shm_row_takes(const struct hd_shm_copying *c, const struct hd_get *p, const struct hd_shm_slot *next);
 
 /* hd_shm_row_join: put it at the end of the row; hd_shm_fetch_end takes it out. */
 void hd_shm_row_join(struct hd_shm_link *l, struct hd_get *p);

@@ -61,9 +61,9 @@ int hd_shm_probe_word(pid_t pid, uint64_t addr, uint64_t want)
 	return n == sizeof(got) && got == want ? 0 : ESRCH;
 }
 
-int hd_shm_probe_page(const struct hd_shm_link *l)
+int hd_shm_probe_page(const struct hd_shm_peer *peer)
 {
-	return hd_shm_probe_word(l->peer.pid, l->page->probe_addr, l->page->probe_value);
+	return hd_shm_probe_word(peer->pid, peer->page->probe_addr, peer->page->probe_value);
 }
 
 bool hd_shm_process_is_gone(const struct hd_shm_process *p)
@@ -75,23 +75,23 @@ bool hd_shm_process_is_gone(const struct hd_shm_process *p)
 	return p->pidfd < 0 && gone_by_number(p);
 }
 
-void hd_shm_process_of(const struct hd_shm_link *l, struct hd_shm_process *p)
+void hd_shm_process_of(const struct hd_shm_peer *peer, struct hd_shm_process *p)
 {
-	*p = (struct hd_shm_process){ .pid = l->peer.pid,
-				      .pidfd = l->peer.pidfd.fd,
-				      .born = l->peer.born,
-				      .probed = l->page && l->peer.probed };
+	*p = (struct hd_shm_process){ .pid = peer->pid,
+				      .pidfd = peer->pidfd.fd,
+				      .born = peer->born,
+				      .probed = peer->page && peer->probed };
 	if (p->probed) {
-		p->probe_addr = l->page->probe_addr;
-		p->probe_value = l->page->probe_value;
+		p->probe_addr = peer->page->probe_addr;
+		p->probe_value = peer->page->probe_value;
 	}
 }
 
-bool hd_shm_is_gone(const struct hd_shm_link *l)
+bool hd_shm_is_gone(const struct hd_shm_peer *peer)
 {
 	struct hd_shm_process p;
 
-	hd_shm_process_of(l, &p);
+	hd_shm_process_of(peer, &p);
 	return hd_shm_process_is_gone(&p);
 }
 
@@ -102,12 +102,12 @@ bool hd_shm_is_gone(const struct hd_shm_link *l)
  * alike. It is read by the call that is about to write, hence from the same memory: a descriptor of
  * the old memory goes on to read it for as long as anybody else holds it.
  */
-bool hd_shm_look_there(struct hd_shm_link *l)
+bool hd_shm_look_there(const struct hd_shm_peer *peer)
 {
 	int error;
 
-	if (pidfd_is_readable(l->peer.pidfd.fd))
+	if (pidfd_is_readable(peer->pidfd.fd))
 		return false;
-	error = hd_shm_probe_page(l);
+	error = hd_shm_probe_page(peer);
 	return error != ESRCH && error != EFAULT; /* of anything else the copy itself tells */
 }

@@ -99,7 +99,7 @@ static void on_pidfd(struct hd_watch *watch, uint32_t events);
  * The kernel's word on who is at the other end. Another user's process gets TCP: it might not
  * be allowed what we share.
  */
-static int check_creds(struct hd_shm_link *l, int sock)
+static int check_creds(struct hd_shm_peer *peer, int sock)
 {
 	struct ucred cred;
 	int err = hd_shm_who(sock, &cred);
@@ -113,7 +113,7 @@ static int check_creds(struct hd_shm_link *l, int sock)
 			(int)cred.pid, cred.uid);
 		return -EACCES;
 	}
-	l->peer.pid = cred.pid;
+	peer->pid = cred.pid;
 	return 0;
 }
 
@@ -122,25 +122,25 @@ static int check_creds(struct hd_shm_link *l, int sock)
  * child that was made without the handlers of fork. So until a pidfd comes from the process itself,
  * which no other can have got the number of meanwhile, this one tells.
  */
-static int watch_process(struct hd_shm_link *l)
+static int watch_process(struct hd_shm_peer *peer, struct hd_node *node)
 {
-	int fd = hd_shm_pidfd(l->peer.pid);
+	int fd = hd_shm_pidfd(peer->pid);
 
 	if (fd == -ESRCH)
 		return fd;
-	if (fd >= 0 && hd_shm_watch_begin(l, &l->peer.pidfd, fd, on_pidfd))
+	if (fd >= 0 && hd_shm_watch_begin(node, &peer->pidfd, fd, on_pidfd))
 		close(fd);
-	if (l->peer.pidfd.fd < 0)
-		l->peer.born = hd_shm_born(l->peer.pid);
+	if (peer->pidfd.fd < 0)
+		peer->born = hd_shm_born(peer->pid);
 	return 0;
 }
 
-static void unwatch_process(struct hd_shm_link *l)
+static void unwatch_process(struct hd_shm_peer *peer, struct hd_node *node)
 {
-	hd_shm_watch_end(l, &l->peer.pidfd);
-	if (l->peer.pidfd.fd >= 0)
-		close(l->peer.pidfd.fd);
-	l->peer.pidfd.fd = -1;
+	hd_shm_watch_end(node, &peer->pidfd);
+	if (peer->pidfd.fd >= 0)
+		close(peer->pidfd.fd);
+	peer->pidfd.fd = -1;
 }
 
 /*
@@ -168,7 +168,7 @@ static int take_peer(struct hd_shm_link *l, struct hd_shm_record *r)
 
 	if (err)
 		return err;
-	err = hd_shm_page_map(r->fd[FD_PAGE], &r->hello.id, &l->page);
+	err = hd_shm_page_map(r->fd[FD_PAGE], &r->hello.id, &l->peer.page);
 	if (err)
 		return err;
 	l->peer.wake = r->fd[FD_WAKE];
@@ -176,8 +176,8 @@ static int take_peer(struct hd_shm_link *l, struct hd_shm_record *r)
 	l->fenced = !(both & HD_SHM_F_BARRIER);
 	if (!(r->hello.flags & HD_SHM_F_PIDFD))
 		return 0; /* ours is better than none */
-	unwatch_process(l);
-	err = hd_shm_watch_begin(l, &l->peer.pidfd, r->fd[r->fds - 1], on_pidfd);
+	unwatch_process(&l->peer, l->base.port->node);
+	err = hd_shm_watch_begin(l->base.port->node, &l->peer.pidfd, r->fd[r->fds - 1], on_pidfd);
 	if (!err)
 		r->fd[r->fds - 1] = -1;
 	return err;
@@ -190,7 +190,7 @@ static int take_peer(struct hd_shm_link *l, struct hd_shm_record *r)
 static void greet_probe(struct hd_shm_link *l, const struct hd_shm_record *r)
 {
 	if (!hd_shm_probe(l) && !(r->hello.flags & HD_SHM_F_PIDFD))
-		unwatch_process(l);
+		unwatch_process(&l->peer, l->base.port->node);
 }
 
 /* ---- the states, and what makes each go on ---- */
@@ -378,12 +378,12 @@ static void on_pidfd(struct hd_watch *watch, uint32_t events)
 /* The join socket has opened: say who we are. */
 static int greet_enter(struct hd_shm_link *l, int fd)
 {
-	int err = check_creds(l, fd);
+	int err = check_creds(&l->peer, fd);
 
 	if (!err)
-		err = watch_process(l);
+		err = watch_process(&l->peer, l->base.port->node);
 	if (!err)
-		err = hd_shm_watch_begin(l, &l->sock, fd, on_sock);
+		err = hd_shm_watch_begin(l->base.port->node, &l->sock, fd, on_sock);
 	if (err) {
 		close(fd);
 		return err;
@@ -478,11 +478,11 @@ int hd_shm_pending_join_add(struct hd_shm_port *port, int fd)
 	l->state = HD_SHM_GREETING;
 	l->setup.timer.fn = on_timer;
 	hd_patience_begin(&l->setup.patience, greet_connect_ns());
-	err = check_creds(l, fd);
+	err = check_creds(&l->peer, fd);
 	if (!err)
-		err = watch_process(l);
+		err = watch_process(&l->peer, l->base.port->node);
 	if (!err)
-		err = hd_shm_watch_begin(l, &l->sock, fd, on_sock);
+		err = hd_shm_watch_begin(l->base.port->node, &l->sock, fd, on_sock);
 	if (err) {
 		hd_shm_link_free(l);
 		return err;

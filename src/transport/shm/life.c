@@ -56,7 +56,11 @@ void hd_shm_link_ready(struct hd_shm_link *l)
 	};
 	l->accept = l->mem->accept[l->side];
 	l->accepted = l->mem->accept[in];
-	l->peer_sleep = l->page ? &l->page->sleep_seq : &awake;
+	l->copying.ours = l->mem->copy[l->side];
+	l->copying.theirs = l->mem->copy[in];
+	l->copying.offered = l->mem->offer[l->side];
+	l->copying.offers_there = l->mem->offer[in];
+	l->peer_sleep = l->peer.page ? &l->peer.page->sleep_seq : &awake;
 }
 
 void hd_shm_link_live(struct hd_shm_link *l)
@@ -64,11 +68,11 @@ void hd_shm_link_live(struct hd_shm_link *l)
 	uint64_t eager = hd_config_size(HD_SET_EAGER_SHM);
 
 	l->state = HD_SHM_LIVE;
-	l->peer_sleep = &l->page->sleep_seq;
+	l->peer_sleep = &l->peer.page->sleep_seq;
 	if (l->fenced)
 		l->base.ops = &hd_shm_port_of(l)->link_ops[1];
 	l->base.is_local = true;
-	l->base.page = l->page;
+	l->base.page = l->peer.page;
 	l->base.send_max = HD_FRAME_MAX;
 	l->base.eager_max = eager < HD_FRAME_MAX ? (uint32_t)eager : HD_FRAME_MAX;
 	hd_shm_may_look(l);
@@ -82,22 +86,22 @@ void hd_shm_link_live(struct hd_shm_link *l)
 
 /* ---- the two descriptors that tell the end ---- */
 
-int hd_shm_watch_begin(struct hd_shm_link *l, struct hd_watch *watch, int fd,
+int hd_shm_watch_begin(struct hd_node *node, struct hd_watch *watch, int fd,
 		       void (*fn)(struct hd_watch *, uint32_t))
 {
 	int err;
 
 	*watch = (struct hd_watch){ .fd = fd, .events = EPOLLIN, .fn = fn };
-	err = hd_watch_add(l->base.port->node, watch);
+	err = hd_watch_add(node, watch);
 	if (err)
 		watch->fd = -1;
 	return err;
 }
 
-void hd_shm_watch_end(struct hd_shm_link *l, struct hd_watch *watch)
+void hd_shm_watch_end(struct hd_node *node, struct hd_watch *watch)
 {
 	if (watch->fd >= 0 && watch->events)
-		hd_watch_remove(l->base.port->node, watch);
+		hd_watch_remove(node, watch);
 	watch->events = 0;
 }
 
@@ -107,11 +111,13 @@ void hd_shm_watch_end(struct hd_shm_link *l, struct hd_watch *watch)
  */
 void hd_shm_hang_up(struct hd_shm_link *l)
 {
-	hd_shm_watch_end(l, &l->peer.pidfd);
+	struct hd_node *node = l->base.port->node;
+
+	hd_shm_watch_end(node, &l->peer.pidfd);
 	if (l->sock.fd < 0)
 		return;
 	shutdown(l->sock.fd, SHUT_RDWR);
-	hd_shm_watch_end(l, &l->sock);
+	hd_shm_watch_end(node, &l->sock);
 	close(l->sock.fd);
 	l->sock.fd = -1;
 }
@@ -171,8 +177,8 @@ void hd_shm_link_free(struct hd_shm_link *l)
 	hd_shm_fd_close(l->peer.poke_fd);
 	if (l->mem)
 		hd_shm_mem_unmap(l->mem);
-	if (l->page)
-		hd_shm_page_unmap(l->page);
+	if (l->peer.page)
+		hd_shm_page_unmap(l->peer.page);
 	free(l->copying.help);
 	hd_idmap_fini(&l->copying.offers);
 	LIST_REMOVE(l, entry);

@@ -41,7 +41,7 @@ static void link_accept(struct hd_link *link, uint32_t row, uint64_t word)
 
 	atomic_store_explicit(&l->accept[row], word, memory_order_release);
 	seq = hd_shm_asleep(l, l->fenced);
-	if (hd_unlikely(seq) && atomic_load_explicit(&l->page->sleep_heeds, memory_order_relaxed))
+	if (hd_unlikely(seq) && atomic_load_explicit(&l->peer.page->sleep_heeds, memory_order_relaxed))
 		hd_shm_wake(l, seq);
 }
 

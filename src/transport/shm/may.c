@@ -100,7 +100,7 @@ bool hd_shm_probe(struct hd_shm_link *l)
 		say_direct(l, HD_SHM_DIRECT_OFF, 0);
 		return true;
 	}
-	error = hd_shm_probe_page(l);
+	error = hd_shm_probe_page(&l->peer);
 	l->peer.probed = !error;
 	if (error)
 		hd_shm_refused(l, error);

@@ -22,7 +22,7 @@ size_t hd_shm_offer(struct hd_link *link, struct hd_offer *o, void *out)
 	    hd_idmap_add(&l->copying.offers, o, &blob.number) < 0)
 		return 0;
 	o->priv[0] = blob.number;
-	atomic_store_explicit(hd_shm_offer_word(l, true, blob.number), blob.number,
+	atomic_store_explicit(&l->copying.offered[hd_shm_offer_index(blob.number)], blob.number,
 			      memory_order_relaxed); /* the RTS publishes it */
 	for (uint32_t i = 0; i < blob.count; i++)
 		blob.seg[i] = (struct hd_shm_seg){ (uintptr_t)o->iov[i].iov_base, o->iov[i].iov_len };
@@ -36,7 +36,7 @@ static void offer_give_up(struct hd_shm_link *l, uint32_t index, uint32_t gen, u
 {
 	uint32_t value = chunk == HD_SHM_NO_CHUNK ? chunk : chunk + 1;
 
-	atomic_store_explicit(&hd_shm_copies(l, false)[index].returned, hd_shm_tagged(gen, value),
+	atomic_store_explicit(&l->copying.theirs[index].returned, hd_shm_tagged(gen, value),
 			      memory_order_release);
 	hd_shm_wake_check(l, l->fenced);
 }
@@ -48,7 +48,8 @@ void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o)
 
 	if (link->down)
 		atomic_store_explicit(&l->own->closed, 1, memory_order_relaxed);
-	atomic_store_explicit(hd_shm_offer_word(l, true, (uint32_t)o->priv[0]), 0, memory_order_release);
+	atomic_store_explicit(&l->copying.offered[hd_shm_offer_index((uint32_t)o->priv[0])], 0,
+			      memory_order_release);
 	atomic_thread_fence(memory_order_release); /* before whatever the memory is used for now */
 	hd_idmap_remove(&l->copying.offers, (uint32_t)o->priv[0]);
 	for (h = TAILQ_FIRST(&l->copying.helps); h; h = next) {
@@ -56,7 +57,7 @@ void hd_shm_unoffer(struct hd_link *link, struct hd_offer *o)
 		if (h->offer != o)
 			continue;
 		offer_give_up(l, (uint32_t)(h - l->copying.help), h->gen, HD_SHM_NO_CHUNK);
-		hd_shm_help_end(l, h);
+		hd_shm_help_end(&l->copying, h);
 	}
 }
 
@@ -99,7 +100,7 @@ int hd_shm_help_asked(struct hd_shm_link *l, const struct hd_pkt *pkt, const voi
 	}
 	h = &l->copying.help[pkt->dst];
 	if (h->offer) /* the other side has taken the copy back and uses it anew */
-		hd_shm_help_end(l, h);
+		hd_shm_help_end(&l->copying, h);
 	h->len = pkt->tag;
 	h->gen = pkt->src;
 	h->helped = 0;
@@ -118,17 +119,17 @@ int hd_shm_help_asked(struct hd_shm_link *l, const struct hd_pkt *pkt, const voi
 static bool help_step(struct hd_shm_link *l, struct hd_shm_help *h)
 {
 	uint32_t index = (uint32_t)(h - l->copying.help), k;
-	struct hd_shm_copy *copy = &hd_shm_copies(l, false)[index];
+	struct hd_shm_copy *copy = &l->copying.theirs[index];
 	uint64_t chunks = hd_shm_chunks(h->len);
 
 	if (h->helped == chunks || !hd_shm_take_chunk(&copy->claim, h->gen, chunks)) {
-		hd_shm_help_end(l, h);
+		hd_shm_help_end(&l->copying, h);
 		return false;
 	}
 	k = (uint32_t)chunks - 1 - h->helped;
 	if (hd_shm_copy_chunk(l, h->offer->iov, h->iov, h->len, k, true)) {
 		offer_give_up(l, index, h->gen, k);
-		hd_shm_help_end(l, h);
+		hd_shm_help_end(&l->copying, h);
 		return true;
 	}
 	atomic_store_explicit(&copy->helped, hd_shm_tagged(h->gen, ++h->helped), memory_order_release);

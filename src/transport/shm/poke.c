@@ -26,36 +26,36 @@
  * Is it the memory of the process that has made this page? It may have ended, and
  * its number be another's.
  */
-static bool is_theirs(const struct hd_shm_link *l, int fd)
+static bool is_theirs(const struct hd_shm_peer *peer, int fd)
 {
 	uint64_t got = 0;
 
-	return pread(fd, &got, sizeof(got), (off_t)l->page->probe_addr) == sizeof(got) &&
-	       got == l->page->probe_value;
+	return pread(fd, &got, sizeof(got), (off_t)peer->page->probe_addr) == sizeof(got) &&
+	       got == peer->page->probe_value;
 }
 
-static int word_open(const struct hd_shm_link *l)
+static int word_open(const struct hd_shm_peer *peer)
 {
 	char path[32];
 	int fd;
 
-	if (l->peer.pid <= 0)
+	if (peer->pid <= 0)
 		return -1;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)l->peer.pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)peer->pid);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0 && !is_theirs(l, fd)) {
+	if (fd >= 0 && !is_theirs(peer, fd)) {
 		close(fd);
 		fd = -1;
 	}
 	return fd;
 }
 
-__attribute__((noinline)) bool hd_shm_poke_is_open(struct hd_shm_link *l)
+__attribute__((noinline)) bool hd_shm_poke_is_open(struct hd_shm_peer *peer)
 {
-	if (!l->peer.poke_tried)
-		l->peer.poke_fd = word_open(l);
-	l->peer.poke_tried = true;
-	return l->peer.poke_fd >= 0;
+	if (!peer->poke_tried)
+		peer->poke_fd = word_open(peer);
+	peer->poke_tried = true;
+	return peer->poke_fd >= 0;
 }
 
 static bool write_is_forced(int fd, const void *page)
@@ -90,18 +90,17 @@ bool hd_shm_poke_forces(void)
  * The bare calls: pwrite(3) is a point of cancellation, which this must not be, and which costs a
  * program with threads a twentieth of it.
  */
-bool hd_shm_poke(struct hd_shm_link *l, void *here, uint64_t there, size_t len, bool out)
+bool hd_shm_poke(struct hd_shm_peer *peer, void *here, uint64_t there, size_t len, bool out)
 {
-	if (hd_unlikely(l->peer.poke_fd < 0) && !hd_shm_poke_is_open(l))
+	if (hd_unlikely(peer->poke_fd < 0) && !hd_shm_poke_is_open(peer))
 		return false;
 #ifdef __LP64__
-	if (syscall(out ? SYS_pwrite64 : SYS_pread64, l->peer.poke_fd, here, len, there) != (long)len)
+	if (syscall(out ? SYS_pwrite64 : SYS_pread64, peer->poke_fd, here, len, there) != (long)len)
 		return false;
 #else
-	if ((out ? pwrite(l->poke_fd, here, len, (off_t)there)
-		 : pread(l->poke_fd, here, len, (off_t)there)) != (ssize_t)len)
+	if ((out ? pwrite(peer->poke_fd, here, len, (off_t)there)
+		 : pread(peer->poke_fd, here, len, (off_t)there)) != (ssize_t)len)
 		return false;
 #endif
-	(out ? hd_port_wrote : hd_port_read)(l->base.port, len);
 	return true;
 }

@@ -21,10 +21,9 @@ struct row_call {
  * waits already, up to a length that one call copies as fast as two ends do it that have to meet:
  * what they gain in time for one message, they lose in many. And so is the last one of such a row.
  */
-bool hd_shm_row_takes(const struct hd_shm_link *l, const struct hd_get *p, const struct hd_shm_slot *next)
+bool hd_shm_row_takes(const struct hd_shm_copying *c, const struct hd_get *p, const struct hd_shm_slot *next)
 {
-	return p->len <= HD_SHM_SINGLE &&
-	       (!TAILQ_EMPTY(&l->copying.row) || (next && next->pkt.kind == HD_PKT_RTS));
+	return p->len <= HD_SHM_SINGLE && (!TAILQ_EMPTY(&c->row) || (next && next->pkt.kind == HD_PKT_RTS));
 }
 
 void hd_shm_row_join(struct hd_shm_link *l, struct hd_get *p)
@@ -43,13 +42,13 @@ void hd_shm_row_join(struct hd_shm_link *l, struct hd_get *p)
  * As many of the first ones as a call takes, and the bytes of each turn of
  * progress allow; at least one.
  */
-static void row_take(struct hd_shm_link *l, struct row_call *c)
+static void row_take(struct hd_shm_copying *copying, struct row_call *c)
 {
 	uint64_t bytes = 0;
 	struct hd_get *p;
 
 	c->heres = c->theres = 0;
-	TAILQ_FOREACH(p, &l->copying.row, entry) {
+	TAILQ_FOREACH(p, &copying->row, entry) {
 		struct hd_shm_fetch *f = hd_shm_fetch_of(p);
 		struct iovec far[HD_SHM_OFFER_SEGS];
 
@@ -58,7 +57,7 @@ static void row_take(struct hd_shm_link *l, struct row_call *c)
 		    c->theres + f->segs > ROW_SEGS)
 			break;
 		/* it is looked at afterwards */
-		__builtin_prefetch(hd_shm_offer_word(l, false, f->number));
+		__builtin_prefetch(&copying->offers_there[hd_shm_offer_index(f->number)]);
 		hd_shm_fetch_far(f, far);
 		c->heres += hd_shm_slice(p->iov, 0, p->len, c->here + c->heres);
 		c->theres += hd_shm_slice(far, 0, p->len, c->there + c->theres);
@@ -70,11 +69,11 @@ static void row_take(struct hd_shm_link *l, struct row_call *c)
  * Those which the call has copied whole, the first ones, are done; the others are tried one by one,
  * which tells what is wrong.
  */
-static void row_mark(struct hd_shm_link *l, uint64_t copied)
+static void row_mark(struct hd_shm_copying *copying, uint64_t copied)
 {
 	struct hd_get *p;
 
-	TAILQ_FOREACH(p, &l->copying.row, entry) {
+	TAILQ_FOREACH(p, &copying->row, entry) {
 		if (!(hd_shm_fetch_of(p)->flags & HD_SHM_FETCH_TRIED) || copied < p->len)
 			break;
 		hd_shm_fetch_of(p)->flags |= HD_SHM_FETCH_COPIED;
@@ -90,11 +89,13 @@ int hd_shm_row_poll(struct hd_shm_link *l)
 	ssize_t copied;
 	int n = 0;
 
-	row_take(l, &c);
+	row_take(&l->copying, &c);
 	for (uint32_t i = 0; i < ROW_NEXT; i++)
 		__builtin_prefetch(&l->rx.slot[(l->rx.tail + i) & (HD_SHM_SLOTS - 1)]);
-	copied = hd_shm_copy_call(l, c.here, c.heres, c.there, c.theres, false);
-	row_mark(l, copied > 0 ? (uint64_t)copied : 0);
+	copied = hd_shm_copy_call(&l->peer, c.here, c.heres, c.there, c.theres, false);
+	if (copied > 0)
+		hd_shm_copied(l, (uint64_t)copied, false);
+	row_mark(&l->copying, copied > 0 ? (uint64_t)copied : 0);
 	while (!l->base.down && (p = TAILQ_FIRST(&l->copying.row)) &&
 	       hd_shm_fetch_of(p)->flags & HD_SHM_FETCH_TRIED) {
 		const struct hd_shm_fetch *f = hd_shm_fetch_of(p);
@@ -103,7 +104,7 @@ int hd_shm_row_poll(struct hd_shm_link *l)
 
 		hd_shm_fetch_end(l, p);
 		rc = hd_shm_fetch_go_on(l, p,
-					whole ? hd_shm_fetch_verdict(l, f, HD_SHM_FETCH_DONE)
+					whole ? hd_shm_fetch_verdict(&l->copying, f, HD_SHM_FETCH_DONE)
 					      : hd_shm_fetch_alone(l, p));
 		if (rc < 0)
 			p->done(p, rc);

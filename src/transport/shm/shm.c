@@ -125,9 +125,9 @@ static void shm_port_forked(struct hd_port *base)
 
 /* ---- the table ---- */
 
-static bool is_of(const struct hd_shm_link *l, const struct hd_node_id *id)
+static bool is_of(const struct hd_shm_setup *setup, const struct hd_node_id *id)
 {
-	return !memcmp(&l->setup.join_id, id, sizeof(*id));
+	return !memcmp(&setup->join_id, id, sizeof(*id));
 }
 
 /*
@@ -140,13 +140,13 @@ static bool port_joining(struct hd_port *base, const struct hd_node_id *id)
 	struct hd_shm_link *l, *next;
 
 	TAILQ_FOREACH(l, &port->pending_joins, pending_join)
-		if (l->state == HD_SHM_WAITING && is_of(l, id))
+		if (l->state == HD_SHM_WAITING && is_of(&l->setup, id))
 			return true;
 	for (l = TAILQ_FIRST(&port->unmet); l; l = next) {
 		next = TAILQ_NEXT(l, unmet_entry);
 		if (l->base.down || l->base.peer)
 			hd_shm_link_met(l);
-		else if (is_of(l, id))
+		else if (is_of(&l->setup, id))
 			return true;
 	}
 	return false;

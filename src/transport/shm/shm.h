@@ -69,12 +69,14 @@ TAILQ_HEAD(hd_shm_helps, hd_shm_help);
 
 #define HD_SHM_PORTION 32
 
-/* The other process: wake.c, process.c. */
+/* The other process: gone.c, poke.c. */
 struct hd_shm_peer {
-	pid_t pid;     /* 0: it is not visible from here */
-	bool probed;   /* a read of its memory has shown that it is that process */
-	uint64_t born; /* hd_shm_born() of it, where there was no pidfd of it; 0: not known */
-	int poke_fd;   /* its memory as a file; -1: not open */
+	struct hd_node_page *page; /* its node's, read-only; NULL: not yet */
+	pid_t pid;		   /* 0: it is not visible from here */
+	bool probed;		   /* a read of its memory has shown that it is that process */
+	/* hd_shm_born() of it, where there was no pidfd of it; 0: not known */
+	uint64_t born;
+	int poke_fd; /* its memory as a file; -1: not open */
 	bool poke_tried;
 	bool poke_forces;      /* hd_shm_poke_forces: not for writes */
 	int wake;	       /* its eventfd */
@@ -88,7 +90,11 @@ struct hd_shm_copying {
 	uint64_t row_bytes;
 	struct hd_shm_helps helps; /* what we help with, oldest first */
 	struct hd_shm_help *help;  /* [HD_SHM_COPIES], made on first use */
-	uint32_t used;		   /* bit i: copy i of ours is in use */
+	/* of the messages that we fetch, and of those that the other side does: [HD_SHM_COPIES] */
+	struct hd_shm_copy *ours, *theirs;
+	/* numbers of the offers that stand, at hd_shm_offer_index: ours, and the other side's */
+	_Atomic uint32_t *offered, *offers_there;
+	uint32_t used; /* bit i: copy i of ours is in use */
 	/* hd_now_ns(): that long a helper has kept us waiting; 0: none does */
 	uint64_t kept_since;
 	uint32_t gen[HD_SHM_COPIES];
@@ -149,7 +155,6 @@ struct hd_shm_link {
 
 	/* for every one-sided operation of ours, and the rest */
 	_Alignas(64) struct hd_shm_side *own, *other;
-	struct hd_node_page *page; /* the other node's, read-only */
 	enum hd_shm_state state;
 	bool reaches; /* it is live, and we can copy directly: hd_shm_may_look */
 	struct hd_shm_peer peer;
@@ -350,10 +355,10 @@ bool hd_shm_poke_forces(void);
  */
 uint64_t hd_shm_born(pid_t pid);
 int hd_shm_probe_word(pid_t pid, uint64_t addr, uint64_t want);
-int hd_shm_probe_page(const struct hd_shm_link *l);
-void hd_shm_process_of(const struct hd_shm_link *link, struct hd_shm_process *p);
+int hd_shm_probe_page(const struct hd_shm_peer *peer);
+void hd_shm_process_of(const struct hd_shm_peer *peer, struct hd_shm_process *p);
 bool hd_shm_process_is_gone(const struct hd_shm_process *p);
-bool hd_shm_is_gone(const struct hd_shm_link *link);
+bool hd_shm_is_gone(const struct hd_shm_peer *peer);
 
 /* ---- may.c ---- */
 
@@ -444,9 +449,9 @@ void hd_shm_link_live(struct hd_shm_link *link);
  * hd_shm_watch_begin: watch this descriptor, 0 or a negative errno. hd_shm_watch_end: no longer, if
  * it is watched; it stays open.
  */
-int hd_shm_watch_begin(struct hd_shm_link *l, struct hd_watch *watch, int fd,
+int hd_shm_watch_begin(struct hd_node *node, struct hd_watch *watch, int fd,
 		       void (*fn)(struct hd_watch *, uint32_t));
-void hd_shm_watch_end(struct hd_shm_link *l, struct hd_watch *watch);
+void hd_shm_watch_end(struct hd_node *node, struct hd_watch *watch);
 
 /*
  * hd_shm_hang_up: close the UNIX socket, which the other side notices at once, and no

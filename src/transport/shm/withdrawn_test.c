@@ -97,7 +97,7 @@ static void taken_by_one_who_stops(struct duo *d, struct message *m, struct late
 	duo_open(d);
 	message_make(m, d, BIG, 1, 1);
 	assert_int_equal(message_get(m, d), 0);
-	h->copy = &hd_shm_copies(d->link[1], true)[0];
+	h->copy = &d->link[1]->copying.ours[0];
 	assert_true(hd_shm_take_chunk(&h->copy->claim, d->link[1]->copying.gen[0], hd_shm_chunks(BIG)));
 	h->helped = hd_shm_tagged(d->link[1]->copying.gen[0], 1);
 }

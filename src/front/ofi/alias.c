@@ -40,17 +40,17 @@ void hd_fi_aliases_sync(struct hd_fi_ep *ep)
 		sync_one(alias, ep);
 }
 
-static bool flags_apply(struct hd_fi_ep *alias, uint64_t flags)
+static bool flags_apply(struct hd_fi_bound *bound, const struct hd_fi_offer *offer, uint64_t flags)
 {
 	uint64_t ops = flags & ~(FI_TRANSMIT | FI_RECV);
 
 	switch (flags & (FI_TRANSMIT | FI_RECV)) {
 	case FI_TRANSMIT:
-		alias->bound.tx.op_flags = ops;
-		return hd_fi_op_flags_can_be(alias, &alias->bound.tx, ops);
+		bound->tx.op_flags = ops;
+		return hd_fi_op_flags_can_be(offer, true, ops);
 	case FI_RECV:
-		alias->bound.rx.op_flags = ops;
-		return hd_fi_op_flags_can_be(alias, &alias->bound.rx, ops);
+		bound->rx.op_flags = ops;
+		return hd_fi_op_flags_can_be(offer, false, ops);
 	default:
 		return false;
 	}
@@ -65,11 +65,10 @@ int hd_fi_ep_alias(struct hd_fi_ep *ep, const struct fi_alias *arg)
 	alias = calloc(1, sizeof(*alias));
 	if (!alias)
 		return hd_fi_no(FI_ENOMEM);
-	alias->offer = ep->offer;
 	alias->parent = parent;
 	alias->bound.tx.op_flags = ep->bound.tx.op_flags;
 	alias->bound.rx.op_flags = ep->bound.rx.op_flags;
-	if (!flags_apply(alias, arg->flags)) {
+	if (!flags_apply(&alias->bound, ep->offer, arg->flags)) {
 		free(alias);
 		return hd_fi_no(FI_EINVAL,
 				"fi_ep_alias wants FI_TRANSMIT or FI_RECV, and flags that calls take");

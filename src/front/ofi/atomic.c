@@ -73,7 +73,7 @@ static int take_lists(const struct hd_fi_ep *ep, const struct hd_fi_atomic *c, s
 		rc = take_local(c->comparev, c->compare_count, ep->attr.tx_iov, size, elements, l->compare);
 	if (!rc && c->how != HD_ATOMIC_BASE)
 		rc = take_local(c->resultv, c->result_count, ep->attr.tx_iov, size, elements, l->result);
-	if (!rc && elements * size > hd_fi_send_max(ep, HD_FI_OF_ATOMIC, c->flags))
+	if (!rc && elements * size > hd_fi_send_max(&ep->call, HD_FI_OF_ATOMIC, c->flags))
 		rc = hd_fi_no(
 			FI_EMSGSIZE,
 			"an atomic operation on more bytes than there may be, or than inject_size where it is injected");

@@ -43,7 +43,7 @@ static int take_locked(struct hd_fi_ep *ep, const struct taking *t)
 	struct hd_recv_args args = { .iov = t->count ? t->iov : &nothing,
 				     .count = t->count ? (int)t->count : 1,
 				     .flags = (t->tagged ? HD_RECV_TAGGED : 0) |
-					      hd_fi_recv_completes(ep, t->flags) };
+					      hd_fi_recv_completes(&ep->call, t->flags) };
 
 	return t->flags & FI_DISCARD ? hd_handed_discard(ep->ep, handed)
 				     : hd_handed_recv(ep->ep, handed, &args);

@@ -67,7 +67,7 @@ int hd_fi_sep_open(struct fid_domain *domain, struct fi_info *info, struct fid_e
 int hd_fi_ep_bind_srx(struct hd_fi_ep *ep, struct hd_fi_ep *srx, uint64_t flags);
 int hd_fi_ep_bind_stx(struct hd_fi_ep *ep, struct hd_fi_stx *stx, uint64_t flags);
 void hd_fi_ep_leave_srx(struct hd_fi_ep *ep);
-void hd_fi_ep_leave_stx(struct hd_fi_ep *ep);
+void hd_fi_ep_leave_stx(const struct hd_fi_sharing *sharing);
 
 /*
  * hd_fi_ep_share puts shared contexts into the attributes of an endpoint that is being enabled;

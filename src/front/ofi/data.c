@@ -55,9 +55,9 @@ ssize_t hd_fi_inject_again(struct hd_fi_ep *ep)
 	return -FI_EAGAIN;
 }
 
-int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t max)
+int hd_fi_check_sendv(const struct hd_fi_ep_attr *attr, const struct iovec *iov, size_t count, uint64_t max)
 {
-	int rc = hd_fi_check_iov(iov, count, ep->attr.tx_iov);
+	int rc = hd_fi_check_iov(iov, count, attr->tx_iov);
 
 	if (rc)
 		return rc;
@@ -91,7 +91,7 @@ ssize_t hd_fi_post_far(struct hd_fi_ep *ep, const struct hd_fi_send *s)
 ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
 			 const struct hd_fi_send *s, uint64_t max)
 {
-	ssize_t rc = hd_fi_check_sendv(ep, iov, count, max);
+	ssize_t rc = hd_fi_check_sendv(&ep->attr, iov, count, max);
 
 	if (rc)
 		return rc;
@@ -116,11 +116,11 @@ int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out)
 	return 0;
 }
 
-int hd_fi_check_recvv(const struct hd_fi_ep *ep, struct hd_fi_recv *r)
+int hd_fi_check_recvv(const struct hd_fi_ep_attr *attr, struct hd_fi_recv *r)
 {
 	static const struct iovec nothing;
 	bool one = r->count == 1;
-	int rc = hd_fi_check_room(r->iov, &r->count, ep->attr.rx_iov);
+	int rc = hd_fi_check_room(r->iov, &r->count, attr->rx_iov);
 
 	if (rc)
 		return rc;
@@ -136,7 +136,7 @@ int hd_fi_check_recvv(const struct hd_fi_ep *ep, struct hd_fi_recv *r)
 ssize_t hd_fi_post_recvv(struct hd_fi_ep *ep, const struct hd_fi_recv *r)
 {
 	struct hd_fi_recv checked = *r;
-	int rc = hd_fi_check_recvv(ep, &checked);
+	int rc = hd_fi_check_recvv(&ep->attr, &checked);
 
 	return rc ? rc : hd_fi_post_recv(ep, checked, ep->domain->locked);
 }

@@ -68,9 +68,9 @@ void hd_fi_ep_settle(struct hd_fi_ep *ep)
 				(ep->domain->automatic || ep->offer->ep.type != FI_EP_RDM ? 0 : HD_SEND_TRY);
 	ep->call.read_flags = ep->call.send_flags & ~(uint32_t)HD_SEND_INJECT;
 	for (int of = 0; of < HD_FI_LIMITS; of++)
-		ep->call.max[of].send = hd_fi_send_max(ep, (enum hd_fi_limit)of, ep->call.send_flags);
-	ep->call.trecv_flags = HD_RECV_TAGGED | hd_fi_recv_completes(ep, rx);
-	ep->call.recv_flags = hd_fi_recv_completes(ep, rx) | (rx & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
+		ep->call.max[of].send = hd_fi_send_max(&ep->call, (enum hd_fi_limit)of, ep->call.send_flags);
+	ep->call.trecv_flags = HD_RECV_TAGGED | hd_fi_recv_completes(&ep->call, rx);
+	ep->call.recv_flags = hd_fi_recv_completes(&ep->call, rx) | (rx & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
 	ep->call.directed = hd_fi_directed(ep->offer, ep->bound.rx.caps);
 }
 
@@ -182,9 +182,9 @@ void hd_fi_ep_share_lock(struct fid *fid)
 
 /* ---- enabling -------------------------------------------------------------------------------- */
 
-static struct hd_cntr *cntr_of(const struct hd_fi_ep *ep, enum hd_fi_cntr_kind kind)
+static struct hd_cntr *cntr_of(const struct hd_fi_bound *bound, enum hd_fi_cntr_kind kind)
 {
-	return ep->bound.cntrs[kind] ? ep->bound.cntrs[kind]->cntr : NULL;
+	return bound->cntrs[kind] ? bound->cntrs[kind]->cntr : NULL;
 }
 
 /*
@@ -266,9 +266,9 @@ static uint32_t ep_policy_of(const struct hd_fi_ep *ep)
 	       (ep->bound.rx.caps & FI_REMOTE_WRITE ? HD_EP_REMOTE_WRITE : 0);
 }
 
-static enum hd_ep_type engine_type(const struct hd_fi_ep *ep)
+static enum hd_ep_type engine_type(const struct hd_fi_offer *offer)
 {
-	switch (ep->offer->ep.type) {
+	switch (offer->ep.type) {
 	case FI_EP_DGRAM:
 		return HD_EP_DGRAM;
 	case FI_EP_MSG:
@@ -285,7 +285,7 @@ bool hd_fi_ep_connects(const struct hd_fi_ep *ep)
 
 void hd_fi_ep_attr_of(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)
 {
-	*attr = (struct hd_ep_attr){ .type = engine_type(ep),
+	*attr = (struct hd_ep_attr){ .type = engine_type(ep->offer),
 				     .policy = ep_policy_of(ep),
 				     .tx_size = ep->attr.tx_size,
 				     .tx_cq = ep->bound.tx.cq ? ep->bound.tx.cq->cq : NULL,
@@ -297,12 +297,12 @@ void hd_fi_ep_attr_of(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)
 				     .min_multi_recv = ep->attr.min_multi_recv,
 				     .evq = hd_fi_ep_connects(ep) ? hd_fi_eq_evq(ep->bound.eq) : NULL,
 				     .owner = (void *)ep };
-	attr->cntrs.send = cntr_of(ep, HD_FI_CNTR_SEND);
-	attr->cntrs.recv = cntr_of(ep, HD_FI_CNTR_RECV);
-	attr->cntrs.read = cntr_of(ep, HD_FI_CNTR_READ);
-	attr->cntrs.write = cntr_of(ep, HD_FI_CNTR_WRITE);
-	attr->cntrs.remote_read = cntr_of(ep, HD_FI_CNTR_REMOTE_READ);
-	attr->cntrs.remote_write = cntr_of(ep, HD_FI_CNTR_REMOTE_WRITE);
+	attr->cntrs.send = cntr_of(&ep->bound, HD_FI_CNTR_SEND);
+	attr->cntrs.recv = cntr_of(&ep->bound, HD_FI_CNTR_RECV);
+	attr->cntrs.read = cntr_of(&ep->bound, HD_FI_CNTR_READ);
+	attr->cntrs.write = cntr_of(&ep->bound, HD_FI_CNTR_WRITE);
+	attr->cntrs.remote_read = cntr_of(&ep->bound, HD_FI_CNTR_REMOTE_READ);
+	attr->cntrs.remote_write = cntr_of(&ep->bound, HD_FI_CNTR_REMOTE_WRITE);
 }
 
 void hd_fi_ep_recount(struct hd_fi_ep *ep)
@@ -318,11 +318,11 @@ void hd_fi_ep_recount(struct hd_fi_ep *ep)
 }
 
 /* What a user can do about it. */
-static const char *address_advice(const struct hd_fi_ep *ep, int rc)
+static const char *address_advice(const struct hd_fi_ep_attr *attr, int rc)
 {
 	switch (rc) {
 	case -FI_EADDRINUSE:
-		if (!ep->attr.has_addr || !ep->attr.addr.in.sin_port)
+		if (!attr->has_addr || !attr->addr.in.sin_port)
 			/*
 			 * of HEDDLE_PORTS, and the engine has said so; the port of IPv6
 			 * stands at the same place
@@ -363,7 +363,7 @@ static int ep_enable(struct hd_fi_ep *ep)
 		if (ep->attr.has_addr)
 			hd_fi_addr_text(&ep->attr.addr, text, sizeof(text));
 		hd_warn("cannot enable an endpoint at %s: %s%s", text, fi_strerror(-rc),
-			address_advice(ep, rc));
+			address_advice(&ep->attr, rc));
 	}
 	return rc;
 }
@@ -381,21 +381,21 @@ static int enable(struct hd_fi_ep *ep)
 /* ---- control --------------------------------------------------------------------------------- */
 
 /* FI_TRANSMIT or FI_RECV, not both, says which direction is meant. */
-static struct hd_fi_dir *dir_of(struct hd_fi_ep *ep, uint64_t flags)
+static struct hd_fi_dir *dir_of(struct hd_fi_bound *bound, uint64_t flags)
 {
 	switch (flags & (FI_TRANSMIT | FI_RECV)) {
 	case FI_TRANSMIT:
-		return &ep->bound.tx;
+		return &bound->tx;
 	case FI_RECV:
-		return &ep->bound.rx;
+		return &bound->rx;
 	default:
 		return NULL;
 	}
 }
 
-static int get_op_flags(struct hd_fi_ep *ep, uint64_t *flags)
+static int get_op_flags(struct hd_fi_bound *bound, uint64_t *flags)
 {
-	const struct hd_fi_dir *dir = flags ? dir_of(ep, *flags) : NULL;
+	const struct hd_fi_dir *dir = flags ? dir_of(bound, *flags) : NULL;
 
 	if (!dir)
 		return hd_fi_no(FI_EINVAL, "FI_GETOPSFLAG wants either FI_TRANSMIT or FI_RECV");
@@ -405,13 +405,13 @@ static int get_op_flags(struct hd_fi_ep *ep, uint64_t *flags)
 
 static int set_op_flags(struct hd_fi_ep *ep, const uint64_t *flags)
 {
-	struct hd_fi_dir *dir = flags ? dir_of(ep, *flags) : NULL;
+	struct hd_fi_dir *dir = flags ? dir_of(&ep->bound, *flags) : NULL;
 	uint64_t wanted;
 
 	if (!dir)
 		return hd_fi_no(FI_EINVAL, "FI_SETOPSFLAG wants either FI_TRANSMIT or FI_RECV");
 	wanted = *flags & ~(FI_TRANSMIT | FI_RECV);
-	if (!hd_fi_op_flags_can_be(ep, dir, wanted))
+	if (!hd_fi_op_flags_can_be(ep->offer, dir == &ep->bound.tx, wanted))
 		return hd_fi_no(FI_EBADFLAGS, "FI_SETOPSFLAG with flags that calls do not take");
 	hd_fi_lock(ep->domain);
 	dir->op_flags = wanted;
@@ -432,7 +432,7 @@ static int ep_control(struct fid *fid, int command, void *arg)
 	case FI_ALIAS:
 		return hd_fi_ep_alias(ep, arg);
 	case FI_GETOPSFLAG:
-		return get_op_flags(ep, arg);
+		return get_op_flags(&ep->bound, arg);
 	case FI_SETOPSFLAG:
 		return set_op_flags(ep, arg);
 	default:
@@ -476,7 +476,7 @@ static int ep_close(struct fid *fid)
 		hd_fi_name_free(&ep->named);
 		hd_fi_unlock(domain);
 	}
-	hd_fi_ep_leave_stx(ep);
+	hd_fi_ep_leave_stx(&ep->sharing);
 	hd_fi_mr_drop_ep(ep);
 	hd_fi_ep_unbind(ep);
 	ep->magic = 0;
@@ -513,8 +513,8 @@ static void take_limits(struct hd_fi_ep *ep, const struct fi_info *info)
 		max = HD_MAX_VARIABLE;
 	ep->attr.most.inject = info->tx_attr ? info->tx_attr->inject_size : ep->offer->tx.inject_size;
 	for (int of = 0; of < HD_FI_LIMITS; of++) {
-		ep->attr.max[of] = of == HD_FI_OF_ATOMIC && max > HD_ATOMIC_BYTES ? HD_ATOMIC_BYTES : max;
-		ep->attr.most.max[of] = ep->attr.max[of];
+		ep->call.longest[of] = of == HD_FI_OF_ATOMIC && max > HD_ATOMIC_BYTES ? HD_ATOMIC_BYTES : max;
+		ep->attr.most.longest[of] = ep->call.longest[of];
 		ep->call.max[of].inject = ep->attr.most.inject;
 	}
 }
@@ -611,12 +611,11 @@ void hd_fi_ep_init(struct hd_fi_ep *ep, struct hd_fi_domain *domain, const struc
 }
 
 /* Several contexts need a scalable endpoint; a shared one is bound later. */
-static bool ep_take_counts(struct hd_fi_ep *ep, const struct fi_ep_attr *attr)
+static bool ep_take_counts(struct hd_fi_sharing *sharing, const struct fi_ep_attr *attr)
 {
-	ep->sharing.wants_stx = attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
-	ep->sharing.wants_srx = attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
-	return (ep->sharing.wants_stx || attr->tx_ctx_cnt <= 1) &&
-	       (ep->sharing.wants_srx || attr->rx_ctx_cnt <= 1);
+	sharing->wants_stx = attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
+	sharing->wants_srx = attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
+	return (sharing->wants_stx || attr->tx_ctx_cnt <= 1) && (sharing->wants_srx || attr->rx_ctx_cnt <= 1);
 }
 
 int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fid_ep **out, void *context)
@@ -637,7 +636,7 @@ int hd_fi_ep_open(struct fid_domain *domain_fid, struct fi_info *info, struct fi
 		return hd_fi_no(FI_ENOMEM);
 	hd_fi_ep_init(ep, domain, offer, FI_CLASS_EP, context);
 	hd_fi_ep_take_info(ep, info);
-	rc = ep_take_counts(ep, info->ep_attr)
+	rc = ep_take_counts(&ep->sharing, info->ep_attr)
 		     ? hd_fi_auth_ep(domain, info, &ep->auth.own)
 		     : hd_fi_no(FI_EINVAL, "fi_endpoint with more contexts than fi_getinfo has said");
 	if (!rc)

@@ -74,6 +74,8 @@ struct hd_fi_calls {
 	bool rx_asks;	  /* receives complete when FI_COMPLETION asks for it */
 	uint32_t rx_base; /* enum hd_recv_flag of every receive */
 	bool peek_copies; /* the CQ's format has a place to say so */
+	/* bytes of one call at most, but where it is injected */
+	uint64_t longest[HD_FI_LIMITS];
 };
 
 /* What has been bound to it: bind.c. */
@@ -85,10 +87,9 @@ struct hd_fi_bound {
 
 /* What its info and its options say: hd_fi_ep_take_info, options.c. */
 struct hd_fi_ep_attr {
-	uint64_t max[HD_FI_LIMITS]; /* bytes of one call */
+	/* what fi_setopt may make of those limits of calls: as the info has it */
 	struct {
-		uint64_t max[HD_FI_LIMITS],
-			inject; /* and what fi_setopt may make of that: as the info has it */
+		uint64_t longest[HD_FI_LIMITS], inject;
 	} most;
 	size_t prefix;	   /* FI_MSG_PREFIX: bytes in front of every message */
 	uint64_t tx_order; /* FI_ORDER_SAS … */
@@ -294,7 +295,7 @@ ssize_t hd_fi_post_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t co
  * hd_fi_post_sendv in two steps: what may be wrong with its arguments, 0 or the errno; and the
  * send. Caller holds the node's lock for the second.
  */
-int hd_fi_check_sendv(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t max);
+int hd_fi_check_sendv(const struct hd_fi_ep_attr *attr, const struct iovec *iov, size_t count, uint64_t max);
 ssize_t hd_fi_start_sendv(struct hd_fi_ep *ep, const struct iovec *iov, size_t count,
 			  const struct hd_fi_send *s);
 
@@ -317,9 +318,9 @@ HD_FI_INLINE uint32_t hd_fi_level(uint64_t flags)
 /* hd_fi_send_flags translates the flags of fi_sendmsg and fi_tsendmsg. 0 or -FI_EINVAL. */
 int hd_fi_send_flags(const struct hd_fi_ep *ep, uint64_t flags, uint32_t *out);
 
-HD_FI_INLINE uint64_t hd_fi_send_max(const struct hd_fi_ep *ep, enum hd_fi_limit of, uint32_t flags)
+HD_FI_INLINE uint64_t hd_fi_send_max(const struct hd_fi_calls *call, enum hd_fi_limit of, uint32_t flags)
 {
-	return flags & HD_SEND_INJECT ? ep->call.max[of].inject : ep->attr.max[of];
+	return flags & HD_SEND_INJECT ? call->max[of].inject : call->longest[of];
 }
 
 /*
@@ -332,10 +333,10 @@ HD_FI_INLINE struct hd_fi_ep *hd_fi_ep_whole(struct hd_fi_ep *ep)
 }
 
 /* hd_fi_recv_completes: how a receive with these flags completes, enum hd_recv_flag. */
-HD_FI_INLINE uint32_t hd_fi_recv_completes(const struct hd_fi_ep *ep, uint64_t flags)
+HD_FI_INLINE uint32_t hd_fi_recv_completes(const struct hd_fi_calls *call, uint64_t flags)
 {
-	return ep->call.rx_base |
-	       (ep->call.rx_always || (flags & FI_COMPLETION && ep->call.rx_asks) ? HD_RECV_COMPLETE : 0);
+	return call->rx_base |
+	       (call->rx_always || (flags & FI_COMPLETION && call->rx_asks) ? HD_RECV_COMPLETE : 0);
 }
 
 /* One receive of either kind. */
@@ -412,7 +413,7 @@ HD_FI_INLINE ssize_t hd_fi_post_recv(struct hd_fi_ep *ep, const struct hd_fi_rec
  * hd_fi_post_recvv: the same after checking the segments; none at all are one of no bytes.
  * hd_fi_check_recvv is the check: 0, or -FI_EINVAL.
  */
-int hd_fi_check_recvv(const struct hd_fi_ep *ep, struct hd_fi_recv *r);
+int hd_fi_check_recvv(const struct hd_fi_ep_attr *attr, struct hd_fi_recv *r);
 ssize_t hd_fi_post_recvv(struct hd_fi_ep *ep, const struct hd_fi_recv *r);
 
 /*

@@ -26,38 +26,38 @@ struct hd_fi_mc {
 /* ---- sending --------------------------------------------------------------------------------- */
 
 /* Caller holds the node's lock. */
-static struct hd_fi_mc *mc_at(const struct hd_fi_ep *ep, fi_addr_t addr)
+static struct hd_fi_mc *mc_at(const struct hd_fi_groups *groups, fi_addr_t addr)
 {
 	uint64_t slot = addr ^ GROUP_BIT;
-	struct hd_fi_mc *mc = slot < ep->groups.count ? ep->groups.all[slot] : NULL;
+	struct hd_fi_mc *mc = slot < groups->count ? groups->all[slot] : NULL;
 
 	return mc && mc->how & HD_GROUP_SEND ? mc : NULL;
 }
 
-static uint64_t longest(const struct hd_fi_ep *ep, uint32_t flags)
+static uint64_t longest(const struct hd_fi_calls *call, uint32_t flags)
 {
-	uint64_t max = hd_fi_send_max(ep, HD_FI_OF_MSG, flags);
+	uint64_t max = hd_fi_send_max(call, HD_FI_OF_MSG, flags);
 
 	return max < HD_MAX_DGRAM ? max : HD_MAX_DGRAM;
 }
 
 /* Nobody tells what has become of what was said. */
-static bool may_cast(const struct hd_fi_ep *ep, uint64_t flags)
+static bool may_cast(const struct hd_fi_bound *bound, uint64_t flags)
 {
-	return ep->bound.tx.caps & FI_MULTICAST && !(flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE));
+	return bound->tx.caps & FI_MULTICAST && !(flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE));
 }
 
 int hd_fi_mc_take(const struct hd_fi_ep *ep, const struct iovec *iov, size_t count, uint64_t flags,
 		  struct hd_fi_send *s)
 {
 	int rc =
-		may_cast(ep, flags)
+		may_cast(&ep->bound, flags)
 			? hd_fi_send_flags(ep, flags & ~FI_MULTICAST, &s->flags)
 			: hd_fi_no(
 				  FI_EINVAL,
 				  "a multicast without the capability, or with a completion that no multicast has");
 
-	return rc ? rc : hd_fi_check_sendv(ep, iov, count, longest(ep, s->flags));
+	return rc ? rc : hd_fi_check_sendv(&ep->attr, iov, count, longest(&ep->call, s->flags));
 }
 
 int hd_fi_mc_start(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, const struct hd_fi_send *s)
@@ -65,7 +65,7 @@ int hd_fi_mc_start(struct hd_fi_ep *ep, const struct iovec *iov, size_t count, c
 	const struct hd_group_args args = {
 		.iov = iov, .count = (int)count, .imm = s->data, .ctx = s->context, .flags = s->flags
 	};
-	const struct hd_fi_mc *mc = mc_at(hd_fi_ep_whole(ep), s->dest);
+	const struct hd_fi_mc *mc = mc_at(&hd_fi_ep_whole(ep)->groups, s->dest);
 
 	return mc ? hd_group_send(mc->group, &args)
 		  : hd_fi_no(FI_EINVAL, "a multicast to a group that the endpoint has not joined");
@@ -198,20 +198,20 @@ static int check_join(const struct hd_fi_ep *ep, const void *addr, uint64_t flag
 				 : hd_fi_no(FI_EINVAL, "fi_join for a direction that the endpoint has not");
 }
 
-/* A free slot of ep->groups.all, or -FI_ENOMEM. Caller holds the node's lock. */
-static int mc_slot_take(struct hd_fi_ep *ep)
+/* A free slot of groups->all, or -FI_ENOMEM. Caller holds the node's lock. */
+static int mc_slot_take(struct hd_fi_groups *groups)
 {
 	struct hd_fi_mc **more;
 	uint32_t i;
 
-	for (i = 0; i < ep->groups.count; i++)
-		if (!ep->groups.all[i])
+	for (i = 0; i < groups->count; i++)
+		if (!groups->all[i])
 			return (int)i;
-	more = i < GROUPS_MAX ? reallocarray(ep->groups.all, i + 1, sizeof(struct hd_fi_mc *)) : NULL;
+	more = i < GROUPS_MAX ? reallocarray(groups->all, i + 1, sizeof(struct hd_fi_mc *)) : NULL;
 	if (!more)
 		return hd_fi_no(FI_ENOMEM, "no memory, or fi_join of more groups than an endpoint can join");
-	ep->groups.all = more;
-	ep->groups.all[ep->groups.count++] = NULL;
+	groups->all = more;
+	groups->all[groups->count++] = NULL;
 	return (int)i;
 }
 
@@ -219,7 +219,7 @@ static int join_locked(struct hd_fi_mc *mc, const union hd_fi_addr *addr)
 {
 	const struct hd_group_attr attr = { .addr = &addr->sa, .how = mc->how };
 	struct hd_fi_ep *ep = mc->ep;
-	int slot = mc_slot_take(ep), rc;
+	int slot = mc_slot_take(&ep->groups), rc;
 
 	if (slot < 0)
 		return slot;

@@ -105,7 +105,7 @@ static ssize_t ofi_msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uin
 		return flags & FI_MULTICAST ? hd_fi_mc_send(ep, msg, flags) : rc;
 	}
 	return hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s,
-				hd_fi_send_max(ep, HD_FI_OF_MSG, s.flags));
+				hd_fi_send_max(&ep->call, HD_FI_OF_MSG, s.flags));
 }
 
 static ssize_t ofi_msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -127,7 +127,7 @@ static ssize_t msg_recv_otherwise(struct hd_fi_ep *ep, struct hd_fi_recv *r, uin
 	if (flags & ~(RECV_FLAGS | FI_AUTH_KEY))
 		return hd_fi_no(FI_EINVAL, "fi_recvmsg with flags that it does not take");
 	r->by_key = flags & FI_AUTH_KEY;
-	r->flags = hd_fi_recv_completes(ep, flags) | (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
+	r->flags = hd_fi_recv_completes(&ep->call, flags) | (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
 	return hd_fi_post_recvv(ep, r);
 }
 
@@ -143,7 +143,7 @@ static ssize_t ofi_msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uin
 	};
 	if (hd_fi_rare(flags & ~RECV_FLAGS))
 		return msg_recv_otherwise(ep, &r, flags);
-	r.flags = hd_fi_recv_completes(ep, flags) | (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
+	r.flags = hd_fi_recv_completes(&ep->call, flags) | (flags & FI_MULTI_RECV ? HD_RECV_MULTI : 0);
 	return hd_fi_post_recvv(ep, &r);
 }
 

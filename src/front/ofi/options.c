@@ -55,23 +55,23 @@ static struct limit limit_of(struct hd_fi_ep *ep, int optname)
 	unsigned max = (unsigned)optname - HD_FI_OPT_MAX, inject = (unsigned)optname - HD_FI_OPT_INJECT;
 
 	if (max < HD_FI_LIMITS)
-		return (struct limit){ &ep->attr.max[max], ep->attr.most.max[max] };
+		return (struct limit){ &ep->call.longest[max], ep->attr.most.longest[max] };
 	if (inject < HD_FI_LIMITS)
 		return (struct limit){ &ep->call.max[inject].inject, ep->attr.most.inject };
 	return (struct limit){ 0 };
 }
 
-static bool can_limit(const struct hd_fi_ep *ep, int optname)
+static bool can_limit(const struct hd_fi_bound *bound, int optname)
 {
 	switch ((optname - HD_FI_OPT_MAX) % HD_FI_LIMITS) {
 	case HD_FI_OF_MSG:
-		return ep->bound.tx.caps & FI_MSG;
+		return bound->tx.caps & FI_MSG;
 	case HD_FI_OF_TAGGED:
-		return ep->bound.tx.caps & FI_TAGGED;
+		return bound->tx.caps & FI_TAGGED;
 	case HD_FI_OF_RMA:
-		return ep->bound.tx.caps & FI_RMA;
+		return bound->tx.caps & FI_RMA;
 	default:
-		return ep->bound.tx.caps & FI_ATOMIC;
+		return bound->tx.caps & FI_ATOMIC;
 	}
 }
 
@@ -126,7 +126,7 @@ static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *op
 	if (buffered)
 		return put_size(*buffered, optval, optlen);
 	if (limit)
-		return put_size(can_limit(ep, optname) ? *limit : 0, optval, optlen);
+		return put_size(can_limit(&ep->bound, optname) ? *limit : 0, optval, optlen);
 	return put_size(optname == FI_OPT_CM_DATA_SIZE ? cm_data : ep->attr.min_multi_recv, optval, optlen);
 }
 

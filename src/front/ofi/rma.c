@@ -63,7 +63,7 @@ HD_FI_INLINE ssize_t rma_read_one(struct fid_ep *fid, struct rma r, const struct
 
 	r.op = HD_RMA_READ;
 	r.flags = ep->call.read_flags;
-	return rma_one(ep, r, iov, ep->attr.max[HD_FI_OF_RMA], locked);
+	return rma_one(ep, r, iov, ep->call.longest[HD_FI_OF_RMA], locked);
 }
 
 HD_FI_INLINE ssize_t rma_write_one(struct fid_ep *fid, struct rma r, const struct iovec iov, bool locked)
@@ -171,7 +171,7 @@ static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **des
 			       .context = context,
 			       .flags = ep->call.read_flags };
 
-	return rma_v(ep, iov, count, &r, ep->attr.max[HD_FI_OF_RMA]);
+	return rma_v(ep, iov, count, &r, ep->call.longest[HD_FI_OF_RMA]);
 }
 
 static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -187,7 +187,8 @@ static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **de
 
 ssize_t hd_fi_check_rma(const struct hd_fi_ep *ep, const struct fi_msg_rma *msg, uint32_t flags)
 {
-	ssize_t rc = check_ours(ep, msg->msg_iov, msg->iov_count, hd_fi_send_max(ep, HD_FI_OF_RMA, flags));
+	ssize_t rc =
+		check_ours(ep, msg->msg_iov, msg->iov_count, hd_fi_send_max(&ep->call, HD_FI_OF_RMA, flags));
 
 	if (rc)
 		return rc;

@@ -279,10 +279,10 @@ void hd_fi_ep_leave_srx(struct hd_fi_ep *ep)
 	}
 }
 
-void hd_fi_ep_leave_stx(struct hd_fi_ep *ep)
+void hd_fi_ep_leave_stx(const struct hd_fi_sharing *sharing)
 {
-	if (ep->sharing.stx)
-		stx_put(ep->sharing.stx);
+	if (sharing->stx)
+		stx_put(sharing->stx);
 }
 
 int hd_fi_ep_share(const struct hd_fi_ep *ep, struct hd_ep_attr *attr)

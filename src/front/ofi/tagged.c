@@ -115,7 +115,7 @@ static ssize_t ofi_tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged
 	}
 	s.flags |= HD_SEND_TAGGED;
 	return hd_fi_post_sendv(ep, msg->msg_iov, msg->iov_count, &s,
-				hd_fi_send_max(ep, HD_FI_OF_TAGGED, s.flags));
+				hd_fi_send_max(&ep->call, HD_FI_OF_TAGGED, s.flags));
 }
 
 static ssize_t ofi_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -220,11 +220,11 @@ static bool look_allowed(const struct hd_fi_ep *ep, const struct fi_msg_tagged *
 	return look != FI_DISCARD && look != LOOK_FLAGS;
 }
 
-static bool look_copies(const struct hd_fi_ep *ep, uint64_t flags)
+static bool look_copies(const struct hd_fi_calls *call, uint64_t flags)
 {
 	if (flags & FI_DISCARD)
 		return false;
-	return !(flags & FI_PEEK) || ep->call.peek_copies;
+	return !(flags & FI_PEEK) || call->peek_copies;
 }
 
 ssize_t hd_fi_tagged_look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
@@ -242,7 +242,7 @@ ssize_t hd_fi_tagged_look(struct hd_fi_ep *ep, const struct fi_msg_tagged *msg, 
 		return hd_fi_no(
 			FI_EINVAL,
 			"FI_PEEK, FI_CLAIM and FI_DISCARD with other flags, or where nobody can be told");
-	if (look_copies(ep, flags)) {
+	if (look_copies(&ep->call, flags)) {
 		size_t count = msg->iov_count;
 
 		rc = hd_fi_check_room(msg->msg_iov, &count, ep->attr.rx_iov);
@@ -282,7 +282,7 @@ static ssize_t tagged_recv_otherwise(struct hd_fi_ep *ep, const struct fi_msg_ta
 		return hd_fi_no(FI_EINVAL, "fi_trecvmsg with flags that it does not take");
 	if (flags & LOOK_FLAGS)
 		return hd_fi_tagged_look(ep, msg, flags);
-	r.flags |= hd_fi_recv_completes(ep, flags);
+	r.flags |= hd_fi_recv_completes(&ep->call, flags);
 	return hd_fi_post_recvv(ep, &r);
 }
 
@@ -301,7 +301,7 @@ static ssize_t ofi_tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged
 				 .tag = msg->tag,
 				 .ignore = msg->ignore,
 				 .context = msg->context,
-				 .flags = HD_RECV_TAGGED | hd_fi_recv_completes(ep, flags) };
+				 .flags = HD_RECV_TAGGED | hd_fi_recv_completes(&ep->call, flags) };
 	return hd_fi_post_recvv(ep, &r);
 }
 

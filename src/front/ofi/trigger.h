@@ -36,7 +36,7 @@ ssize_t hd_fi_trigger_atomic(struct hd_fi_ep *ep, const struct hd_fi_atomic *c);
  * be set for this direction, fi_ep_alias(3) and FI_SETOPSFLAG?
  */
 void hd_fi_trigger_tables(struct hd_fi_ep *ep);
-bool hd_fi_op_flags_can_be(const struct hd_fi_ep *ep, const struct hd_fi_dir *dir, uint64_t flags);
+bool hd_fi_op_flags_can_be(const struct hd_fi_offer *offer, bool sends, uint64_t flags);
 
 /*
  * hd_fi_trigger_cancel is fi_cancel(3) for a triggered operation that still waits: 0, or

@@ -162,40 +162,40 @@ static ssize_t when_writedata(struct fid_ep *ep, const void *buf, size_t len, vo
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 
-static void put_sends(struct hd_fi_ep *ep)
+static void put_sends(struct hd_fi_own_ops *own)
 {
-	ep->own.msg.send = when_send;
-	ep->own.msg.sendv = when_sendv;
-	ep->own.msg.senddata = when_senddata;
-	ep->own.tagged.send = when_tsend;
-	ep->own.tagged.sendv = when_tsendv;
-	ep->own.tagged.senddata = when_tsenddata;
-	ep->own.rma.read = when_read;
-	ep->own.rma.readv = when_readv;
-	ep->own.rma.write = when_write;
-	ep->own.rma.writev = when_writev;
-	ep->own.rma.writedata = when_writedata;
+	own->msg.send = when_send;
+	own->msg.sendv = when_sendv;
+	own->msg.senddata = when_senddata;
+	own->tagged.send = when_tsend;
+	own->tagged.sendv = when_tsendv;
+	own->tagged.senddata = when_tsenddata;
+	own->rma.read = when_read;
+	own->rma.readv = when_readv;
+	own->rma.write = when_write;
+	own->rma.writev = when_writev;
+	own->rma.writedata = when_writedata;
 }
 
-static void put_receives(struct hd_fi_ep *ep)
+static void put_receives(struct hd_fi_own_ops *own)
 {
-	ep->own.msg.recv = when_recv;
-	ep->own.msg.recvv = when_recvv;
-	ep->own.tagged.recv = when_trecv;
-	ep->own.tagged.recvv = when_trecvv;
+	own->msg.recv = when_recv;
+	own->msg.recvv = when_recvv;
+	own->tagged.recv = when_trecv;
+	own->tagged.recvv = when_trecvv;
 }
 
 void hd_fi_trigger_tables(struct hd_fi_ep *ep)
 {
 	if (ep->bound.tx.op_flags & FI_TRIGGER)
-		put_sends(ep);
+		put_sends(&ep->own);
 	if (ep->bound.rx.op_flags & FI_TRIGGER)
-		put_receives(ep);
+		put_receives(&ep->own);
 }
 
-bool hd_fi_op_flags_can_be(const struct hd_fi_ep *ep, const struct hd_fi_dir *dir, uint64_t flags)
+bool hd_fi_op_flags_can_be(const struct hd_fi_offer *offer, bool sends, uint64_t flags)
 {
-	const uint64_t when = ep->offer->caps & FI_TRIGGER;
+	const uint64_t when = offer->caps & FI_TRIGGER;
 
-	return !(flags & ~((dir == &ep->bound.tx ? ep->offer->tx_op_flags : ep->offer->rx_op_flags) | when));
+	return !(flags & ~((sends ? offer->tx_op_flags : offer->rx_op_flags) | when));
 }

@@ -81,8 +81,8 @@ int hd_fi_take_send(struct hd_fi_triggered *t, const struct hd_fi_send *s, const
 		rc = hd_fi_send_flags(t->ep, flags, &t->send.flags);
 		t->send.flags |= s->flags;
 		if (!rc)
-			rc = hd_fi_check_sendv(t->ep, iov, count,
-					       hd_fi_send_max(t->ep,
+			rc = hd_fi_check_sendv(&t->ep->attr, iov, count,
+					       hd_fi_send_max(&t->ep->call,
 							      s->flags & HD_SEND_TAGGED ? HD_FI_OF_TAGGED
 											: HD_FI_OF_MSG,
 							      t->send.flags));
@@ -128,7 +128,7 @@ int hd_fi_take_recv(struct hd_fi_triggered *t, const struct hd_fi_recv *r, uint6
 	if (multi)
 		t->recv.flags |= HD_RECV_MULTI;
 	t->recv.by_key = flags & FI_AUTH_KEY;
-	rc = hd_fi_check_recvv(t->ep, &t->recv);
+	rc = hd_fi_check_recvv(&t->ep->attr, &t->recv);
 	if (!rc)
 		rc = check_source(t->ep, &t->recv);
 	if (rc)
@@ -139,7 +139,7 @@ int hd_fi_take_recv(struct hd_fi_triggered *t, const struct hd_fi_recv *r, uint6
 		t->recv.flags |= HD_RECV_WORK;
 		t->recv.context = &t->work;
 	} else {
-		t->recv.flags |= hd_fi_recv_completes(t->ep, flags);
+		t->recv.flags |= hd_fi_recv_completes(&t->ep->call, flags);
 	}
 	t->start = start_recv;
 	return 0;

@@ -161,9 +161,9 @@ static int take_args(const struct hd_fi_group *group, const struct call *c, stru
 }
 
 /* The flags of a call replace the endpoint's, fi_endpoint(3). */
-static bool call_reports(const struct hd_fi_ep *ep, uint64_t flags)
+static bool call_reports(const struct hd_fi_calls *call, uint64_t flags)
 {
-	return ep->call.tx_always || flags & FI_COMPLETION;
+	return call->tx_always || flags & FI_COMPLETION;
 }
 
 /* Caller holds the node's lock. */
@@ -189,7 +189,7 @@ static int collective_locked(const struct hd_fi_ep *as, struct hd_fi_ep *ep, con
 	run->op = c->op;
 	run->type = c->type;
 	run->context = c->context;
-	run->reports = call_reports(as, c->flags);
+	run->reports = call_reports(&as->call, c->flags);
 	run->ended = collective_ended;
 	ep->coll->under_way++;
 	hd_fi_run_start(run);

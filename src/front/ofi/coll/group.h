@@ -145,9 +145,9 @@ int hd_fi_coll_dest(const struct hd_fi_group *group, uint32_t rank, uint32_t slo
  */
 int hd_fi_coll_open(const struct hd_fi_ep *ep, uint32_t slot, struct hd_evq *evq, void *owner,
 		    struct hd_ep **out);
-static inline uint32_t hd_fi_coll_send_flags(const struct hd_fi_ep *ep)
+static inline uint32_t hd_fi_coll_send_flags(const struct hd_fi_calls *call)
 {
-	return HD_SEND_TAGGED | HD_SEND_WORK | (ep->call.gate & HD_SEND_KEYED);
+	return HD_SEND_TAGGED | HD_SEND_WORK | (call->gate & HD_SEND_KEYED);
 }
 
 #endif

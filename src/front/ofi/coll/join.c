@@ -155,7 +155,7 @@ static int hello_say(struct hd_fi_hello *hello)
 		return 0;
 	hello->sending = true;
 	rc = hd_send(coll->greeting, hello->to, hello->out, sizeof(hello->out), hello->tag_out, 0,
-		     &hello->sent, hd_fi_coll_send_flags(hello->ep));
+		     &hello->sent, hd_fi_coll_send_flags(&hello->ep->call));
 	hello->said = !rc;
 	if (rc)
 		hello->sending = false;

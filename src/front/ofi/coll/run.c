@@ -46,7 +46,8 @@ static struct hd_fi_flight *flight_begin(struct hd_fi_run *run, const struct hd_
 static int run_send(struct hd_fi_run *run, const struct hd_fi_step *step, struct hd_fi_flight *flight,
 		    const struct hd_fi_tie *tie)
 {
-	const uint32_t flags = hd_fi_coll_send_flags(run->group->ep) | (run->plan.acked ? HD_SEND_ACKED : 0);
+	const uint32_t flags = hd_fi_coll_send_flags(&run->group->ep->call) |
+			       (run->plan.acked ? HD_SEND_ACKED : 0);
 	const char *from = run->space[step->from.space] + (step->len ? step->from.at : 0);
 
 	return hd_send(run->group->own, tie->to, from, step->len, run->tag, 0, &flight->work, flags);

@@ -203,7 +203,8 @@ fi
 # shm_alone SERVER'S-TRANSPORT CALLER…: what a caller says that may use shared memory alone
 shm_alone() {
 	local server ip port
-	HEDDLE_TRANSPORT=$1 timeout 20 "$P" serve >"$S/alone" &
+	: >"$S/alone" # by this shell, or the last server's address may be read, and this one be ended while libraries' handlers of signals deadlock it
+	HEDDLE_TRANSPORT=$1 timeout -k 5 20 "$P" serve >"$S/alone" &
 	server=$!
 	address_in "$S/alone" "$server" && HEDDLE_LOG=info HEDDLE_TRANSPORT=shm timeout 20 "${@:2}" call "$ip" "$port"
 	kill "$server"

@@ -228,13 +228,14 @@ static void print_seen_peer(const struct hd_seen_nodes *nodes, const struct hd_s
 {
 	const struct hd_seen_node *other = node_by_id(nodes, peer->id);
 	const char *why = other && *peer->waits_for ? why_not_taken(other) : NULL;
-	char name[64];
+	char name[80];
 
+	/* the beginning of an id is what lines of the log have of it */
 	if (other)
-		snprintf(name, sizeof(name), "%s, pid %d%s", other->program, (int)other->pid,
+		snprintf(name, sizeof(name), "%.8s (%s, pid %d%s)", peer->id, other->program, (int)other->pid,
 			 other->stopped ? ", stopped" : "");
 	else
-		snprintf(name, sizeof(name), "node %.8s", peer->id);
+		snprintf(name, sizeof(name), "%.8s", peer->id);
 	printf("             peer %-28s %-8s credit %llu B, holds %llu B for it%s%s%s%s\n", name, peer->state,
 	       peer->credit, peer->held, *peer->waits_for ? "; waits for " : "", peer->waits_for,
 	       why ? ": " : "", why ? why : "");
@@ -246,7 +247,7 @@ static void print_inside(const struct hd_seen_nodes *nodes)
 
 	puts("\nEndpoints and queue pairs, and what they wait for");
 	STAILQ_FOREACH(node, nodes, entry) {
-		printf("  %7d  %s, %s%s\n", (int)node->pid, node->program, node->front,
+		printf("  %7d  %s, %s, node %.8s%s\n", (int)node->pid, node->program, node->front, node->id,
 		       node->stopped ? ": stopped, by a signal or a debugger: `kill -CONT` lets it go on"
 				     : "");
 		if (*node->unseen)

@@ -89,7 +89,11 @@ past "messages of a megabyte" shm 1000000 "32 B in packets"
 converse "direct copies refused to the receiver" shm "--forbid" "--count 10 --size 2000000"
 converse "direct copies refused to the sender" shm "" "--forbid --count 10 --size 2000000"
 converse "direct copies refused to both" shm "--forbid" "--forbid --count 10 --size 2000000"
+HEDDLE_LOG=debug
 converse "direct copies refused midway to both" shm "--forbid-mid" "--forbid-mid --count 40 --size 2000000"
+check_output "the log says which messages come in frames instead, and why" \
+	'debug engine: rdm 0: no direct copy of 2000000 bytes from peer [0-9a-f]{8}, but frames: Operation not permitted$' cat "$server_log"
+HEDDLE_LOG=warn
 
 # A flood into a receiver that posts nothing stays under the cap; nothing is lost.
 flood() { # NAME TRANSPORT COUNT SIZE

@@ -87,15 +87,22 @@ check_output "which shows its states" 'debug engine: queue pair 0x[0-9a-f]{6}: R
 check_output "and that a message waits for a receive" 'debug engine: queue pair 0x[0-9a-f]{6}: a message of peer [0-9a-f]{8} waits for a receive \(RNR\)$' cat "$tap_scratch/log"
 check_output "and links" 'debug engine: tcp link (from|to) [^ ]+ port [0-9]+: up$' cat "$tap_scratch/log"
 check_output "and peers" 'debug engine: peer [0-9a-f]{8}: live over tcp$' cat "$tap_scratch/log"
+# known: each node, peer, queue pair and connection of the log that heddle info does not show by that name while the program hangs
+known() {
+	awk '$2 == "debug" && $3 == "engine:" { sub(/^.*debug engine: /, ""); print }' "$tap_scratch/log" |
+		grep -oE '^(queue pair 0x[0-9a-f]{6}|peer [0-9a-f]{8})' | sort -u |
+		while read -r kind; do grep -qF -- "$kind" "$tap_scratch/said" || echo "$kind"; done
+}
+check_output "of which heddle info shows each by the name that the log has" '^none unknown$' eval 'echo "none unknown$(known)"'
 check "a sender whose credit is used up, with its log" hang no-credit shm
 check_output "which says at its end what it did" 'info engine: libfabric ends: [1-9][0-9]* links were made, 0 broke' cat "$tap_scratch/log"
 check_output "by which way" 'info engine: by shm: sent [1-9][0-9]* messages and requests, [0-9.]+ [kMG]?B in packets, .* in [0-9]+ copies; took in [0-9]+' cat "$tap_scratch/log"
 check_output "and what it waited for" 'info engine: it slept [0-9]+ times; was refused [1-9][0-9]* sends' cat "$tap_scratch/log"
-check_output "is seen there" 'debug engine: endpoint 0: no credit for 4096 bytes at peer [0-9a-f]{8}$' cat "$tap_scratch/log"
+check_output "is seen there" 'debug engine: rdm 0: no credit for 4096 bytes at peer [0-9a-f]{8}$' cat "$tap_scratch/log"
 
 check "a program that was stopped" hang no-credit shm stopped
-check_output "is said to be" '^ +[0-9]+  stuck, libfabric: stopped, by a signal or a debugger' cat "$tap_scratch/said"
-check_output "and by who waits for it" 'peer stuck, pid [0-9]+, stopped .* waits for credit' cat "$tap_scratch/said"
+check_output "is said to be" '^ +[0-9]+  stuck, libfabric, node [0-9a-f]{8}: stopped, by a signal or a debugger' cat "$tap_scratch/said"
+check_output "and by who waits for it" 'peer [0-9a-f]{8} \(stuck, pid [0-9]+, stopped\) .* waits for credit' cat "$tap_scratch/said"
 
 # another_build: a page of a node that this program cannot look into
 another_build() {

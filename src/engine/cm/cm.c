@@ -60,6 +60,7 @@ static void cm_refuse(struct hd_peer *peer, const struct hd_announce *caller, ui
 			      .imm = err };
 	uint8_t priv[HD_CM_PRIVATE];
 
+	hd_event("peer " HD_PEER_ID ": its request is refused: %s", HD_PEER_ID_OF(peer), strerror(err));
 	hd_peer_send(peer, &pkt, priv, hd_cm_copy(priv, data));
 }
 
@@ -236,8 +237,10 @@ int hd_conn_called(struct hd_link *link, const struct hd_pkt *pkt, const void *p
 	else if (body.type == HD_EP_MSG && body.from.index == pkt->src && s->pending < s->backlog &&
 		 !(no.word = screened(s, &body, len - offsetof(struct hd_connect, data))))
 		r = request_make(s, link, pkt, &body);
-	if (r && cm_event_post(r, &body, len - offsetof(struct hd_connect, data)))
+	if (r && cm_event_post(r, &body, len - offsetof(struct hd_connect, data))) {
+		hd_event("%s: a request of peer " HD_PEER_ID, hd_ep_text(ep).text, HD_PEER_ID_OF(link->peer));
 		return 0;
+	}
 	if (r)
 		request_free(r);
 	cm_refuse(link->peer, &(struct hd_announce){ .index = pkt->src, .gen = body.from.gen }, pkt->op, err,

@@ -91,8 +91,8 @@ static void conn_unask(struct hd_conn *c)
 
 void hd_conn_enter(struct hd_conn *c, enum hd_conn_state state)
 {
-	hd_event("connection of endpoint %u: %s, was %s", c->ep->index, states[state].name,
-		 states[c->state].name);
+	if (c->state != state)
+		hd_event("%s: %s, was %s", hd_ep_text(c->ep).text, states[state].name, states[c->state].name);
 	hd_events_answered(c->ep->node, (state == HD_CONN_ANSWERED) - (c->state == HD_CONN_ANSWERED));
 	if (state != HD_CONN_ANSWERED)
 		hd_conn_unawait(c);
@@ -135,7 +135,7 @@ static const char *conn_advice(const struct hd_conn *c, int err)
 
 void hd_conn_fail(struct hd_conn *c, int err, const struct hd_private *priv)
 {
-	hd_info("no connection for endpoint %u, which was %s: %s%s", c->ep->index, states[c->state].name,
+	hd_info("%s: no connection, it was %s: %s%s", hd_ep_text(c->ep).text, states[c->state].name,
 		strerror(err), conn_advice(c, err));
 	conn_end(c, HD_S_CANCELLED);
 	if (c->presumed)
@@ -443,6 +443,8 @@ void hd_conn_close(struct hd_ep *ep)
 
 	if (!c)
 		return;
+	if (c->state != HD_CONN_IDLE && c->state != HD_CONN_OVER)
+		hd_event("%s: closed, was %s", hd_ep_text(ep).text, states[c->state].name);
 	hd_call_withdrawn(c);
 	hd_timer_stop(ep->node, &c->timer);
 	hd_conn_unfollow(c);

@@ -15,7 +15,7 @@ void hd_node_share(struct hd_node *node)
 
 int hd_refuse(int err, const char *why)
 {
-	hd_debug("a call is refused: %s: %s", strerror(err), why);
+	hd_event("a call is refused: %s: %s", strerror(err), why);
 	return -err;
 }
 

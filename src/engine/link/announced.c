@@ -5,6 +5,7 @@
  * that one of them is gone.
  */
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/sockaddr.h"
 #include "engine/link/link.h"
 
@@ -256,6 +257,8 @@ void hd_dest_gone(struct hd_peer *peer, uint32_t index, uint16_t gen)
 	bool is_known = hd_remote_at(peer, index) && hd_remote_gen(peer, index) == gen;
 	struct hd_dest *d;
 
+	if (is_known)
+		hd_event("peer " HD_PEER_ID ": its endpoint %u is closed", HD_PEER_ID_OF(peer), index);
 	while ((d = bound_to(peer, index, gen))) {
 		if (d->refs) /* else nothing is on its way there */
 			hd_links(peer->node)->observers->unreached(d, HD_S_REFUSED);

@@ -20,8 +20,10 @@ bool hd_credit_look(struct hd_peer *peer, uint32_t units)
 {
 	uint32_t limit = peer->link->ops->granted(peer->link);
 
-	if ((int32_t)(limit - peer->credit.limit) > 0)
+	if ((int32_t)(limit - peer->credit.limit) > 0) {
 		peer->credit.limit = limit;
+		peer->ran_out = false;
+	}
 	return hd_credit_left(peer) >= units;
 }
 

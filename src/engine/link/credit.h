@@ -43,6 +43,7 @@ static inline uint32_t hd_credit_spent(const struct hd_peer *peer)
  * hd_credit_enough: may so much be spent now? hd_credit_spend: it is, there was enough.
  * hd_credit_take: both; false: nothing has happened.
  * hd_credit_give_back: what was taken has not been sent.
+ * hd_credit_ran_out: there is not enough: is that news? Not until the peer has granted more.
  */
 static inline bool hd_credit_enough(struct hd_peer *peer, uint32_t units)
 {
@@ -62,6 +63,13 @@ static inline bool hd_credit_take(struct hd_peer *peer, uint32_t units)
 static inline void hd_credit_give_back(struct hd_peer *peer, uint32_t units)
 {
 	peer->credit.spent -= units;
+}
+static inline bool hd_credit_ran_out(struct hd_peer *peer)
+{
+	bool news = !peer->ran_out;
+
+	peer->ran_out = true;
+	return news;
 }
 
 /*

@@ -82,6 +82,12 @@ void hd_dest_unbind(struct hd_dest *dest);
 void hd_dest_follower(struct hd_dest *dest, struct hd_follow *follow);
 void hd_dest_fail(struct hd_dest *dest, int err);
 
+/* hd_dest_text: where it is, for lines of the log. */
+struct hd_dest_text {
+	char text[112];
+};
+struct hd_dest_text hd_dest_text(const struct hd_dest *dest);
+
 /*
  * hd_dest_connect: start to make a link for an idle destination. hd_dest_bind or hd_dest_fail
  * follows. hd_dest_call: the latter also where it cannot be begun.

@@ -10,8 +10,27 @@
 #include "engine/link/link.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* With a slot it may be that of a queue pair, which is known by its number. */
+struct hd_dest_text hd_dest_text(const struct hd_dest *dest)
+{
+	struct hd_dest_text text = { "an unnamed endpoint" };
+	uint32_t slot = hd_name_slot((void *)&dest->addr);
+	struct hd_name_key key;
+	size_t len;
+
+	if (dest->addr.ss_family == AF_UNSPEC || !hd_addr_key((void *)&dest->addr, &key))
+		return text;
+	hd_addr_text((void *)&dest->addr, text.text, sizeof(text.text));
+	len = strlen(text.text);
+	if (slot && slot < 256)
+		snprintf(text.text + len, sizeof(text.text) - len, " (number 0x%06x)",
+			 (unsigned)(uint16_t)key.port << 8 | slot);
+	return text;
+}
 
 static void retry(struct hd_timer *timer)
 {
@@ -28,6 +47,7 @@ void hd_dest_again(struct hd_dest *dest, int err)
 		return;
 	}
 	hd_count(dest->node, HD_COUNT_CALLS_AGAIN);
+	hd_event("%s: called again in %d ms: %s", hd_dest_text(dest).text, dest->tries * 20, strerror(-err));
 	dest->link = NULL;
 	dest->state = HD_DEST_CONNECTING;
 	dest->retry.fn = retry;
@@ -47,10 +67,8 @@ static const char *unreached_advice(const struct hd_dest *dest, int err)
 
 static void say_unreached(const struct hd_dest *dest, int err)
 {
-	char text[80];
-
-	hd_info("%s cannot be reached: %s%s", hd_addr_text((void *)&dest->addr, text, sizeof(text)),
-		strerror(-err), unreached_advice(dest, err));
+	hd_info("%s cannot be reached: %s%s", hd_dest_text(dest).text, strerror(-err),
+		unreached_advice(dest, err));
 }
 
 static int dest_dial(struct hd_dest *dest)
@@ -59,7 +77,6 @@ static int dest_dial(struct hd_dest *dest)
 	struct sockaddr_storage to = dest->addr;
 	struct hd_link *link = NULL;
 	struct hd_follow *f;
-	char text[80];
 	int rc = -ENOTCONN;
 
 	if (dest->addr.ss_family == AF_UNSPEC)
@@ -74,7 +91,7 @@ static int dest_dial(struct hd_dest *dest)
 	if (rc < 0)
 		return rc;
 	dest->state = HD_DEST_CONNECTING;
-	hd_event("%s: called", hd_addr_text((void *)&dest->addr, text, sizeof(text)));
+	hd_event("%s: called", hd_dest_text(dest).text);
 	dest->link = link;
 	LIST_FOREACH(f, &dest->followers, entry)
 		f->late = false;
@@ -220,8 +237,6 @@ static void stand_for(struct hd_dest *dest, struct hd_remote *at)
 
 void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, uint16_t gen)
 {
-	char text[80];
-
 	if (dest->state == HD_DEST_BOUND)
 		return;
 	if (dest->retry.due)
@@ -233,8 +248,7 @@ void hd_dest_bind(struct hd_dest *dest, struct hd_peer *peer, uint32_t remote, u
 		LIST_REMOVE(dest, entry);
 	dest->awaits = false;
 	dest->state = HD_DEST_BOUND;
-	hd_event("%s: endpoint %u of peer " HD_PEER_ID, hd_addr_text((void *)&dest->addr, text, sizeof(text)),
-		 remote, HD_PEER_ID_OF(peer));
+	hd_event("%s: endpoint %u of peer " HD_PEER_ID, hd_dest_text(dest).text, remote, HD_PEER_ID_OF(peer));
 	dest->peer = peer;
 	dest->remote = remote;
 	dest->gen = gen;

@@ -127,11 +127,8 @@ void hd_hello_initiate(struct hd_link *link, struct hd_dest *dest)
 
 void hd_link_up(struct hd_link *link)
 {
-	char text[80];
-
 	hd_assert_locked(link->node);
-	hd_event("%s link to %s: up", link->port->transport->name,
-		 hd_addr_text((void *)&link->where, text, sizeof(text)));
+	hd_event("%s link to %s: up", link->port->transport->name, hd_link_text(link).text);
 	hd_count(link->node, HD_COUNT_LINKS);
 	hd_node_meets(link->node);
 	link->shake.up = true;
@@ -153,11 +150,8 @@ static void bound_port_gone(const struct hd_bound_port *bound)
 
 void hd_link_accepted(struct hd_link *link, struct hd_listener *l)
 {
-	char text[80];
-
 	hd_assert_locked(link->node);
-	hd_event("%s link from %s: up", link->port->transport->name,
-		 hd_addr_text((void *)&link->where, text, sizeof(text)));
+	hd_event("%s link from %s: up", link->port->transport->name, hd_link_text(link).text);
 	hd_count(link->node, HD_COUNT_LINKS);
 	link->shake.up = true;
 	link->shake.joined = !link->port->transport->addressed;

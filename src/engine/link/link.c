@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,10 +60,29 @@ static const char *link_why(int err, const char *why)
 	return err == -ESHUTDOWN ? "closed at this end" : strerror(-err);
 }
 
+/* Whom it leads to, as far as that is known: by address, by peer, or by process. */
+struct hd_link_text hd_link_text(const struct hd_link *link)
+{
+	const struct hd_peer *peer = link->peer ? link->peer : link->shake.peer;
+	bool own_row = link->row != &hd_names(link->node)->spare_row;
+	struct hd_link_text text = { "an unnamed process" };
+	char addr[80];
+
+	if (link->where.ss_family != AF_UNSPEC && peer)
+		snprintf(text.text, sizeof(text.text), "%s (peer " HD_PEER_ID ")",
+			 hd_addr_text((void *)&link->where, addr, sizeof(addr)), HD_PEER_ID_OF(peer));
+	else if (link->where.ss_family != AF_UNSPEC)
+		hd_addr_text((void *)&link->where, text.text, sizeof(text.text));
+	else if (peer)
+		snprintf(text.text, sizeof(text.text), "peer " HD_PEER_ID, HD_PEER_ID_OF(peer));
+	else if (own_row && link->row->peer_pid)
+		snprintf(text.text, sizeof(text.text), "process %d", (int)link->row->peer_pid);
+	return text;
+}
+
 void hd_link_down(struct hd_link *link, int err, const char *why)
 {
 	enum hd_log_level level = err == -EPROTO || hd_is_short(-err) ? HD_LOG_WARN : HD_LOG_INFO;
-	char text[80];
 
 	hd_assert_locked(link->node);
 	if (link->down)
@@ -78,8 +98,7 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	 */
 	if (is_worth_a_line(link, level))
 		HD_LOG(level, "%s link to %s closed: %s%s", link->port->transport->name,
-		       hd_addr_text((void *)&link->where, text, sizeof(text)), link_why(err, why),
-		       hd_advice(-err));
+		       hd_link_text(link).text, link_why(err, why), hd_advice(-err));
 	TAILQ_INSERT_TAIL(&hd_links(link->node)->fallen, link, fallen);
 	hd_work_due(link->node, HD_WORK_REAP);
 	hd_node_stir(link->node); /* it may be a call that has found out, and no turn */

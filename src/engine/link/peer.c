@@ -89,7 +89,10 @@ struct hd_peer *hd_peer_make(struct hd_node *node, const struct hd_node_id *id, 
 		return NULL;
 	p->serial = ++hd_links(node)->peer_serial;
 	p->state = HD_PEER_SHAKING;
-	hd_event("peer " HD_PEER_ID ": greeting", HD_PEER_ID_OF(p));
+	if (link)
+		hd_event("peer " HD_PEER_ID ": greeting, over the %s link %s %s", HD_PEER_ID_OF(p),
+			 link->port->transport->name, link->shake.initiator ? "to" : "from",
+			 hd_link_text(link).text);
 	p->push.fn = peer_push;
 	hd_peer_stall(p, HD_STALL_DOWN);
 	TAILQ_INIT(&p->pending);
@@ -165,13 +168,20 @@ void hd_peers_past(const struct hd_port *port, struct hd_port_past *past)
 			hd_traffic_add(&past->traffic, &peer->traffic);
 }
 
+/* For people. */
+static const char *why_ended(int err)
+{
+	if (!err || err == -ESHUTDOWN)
+		return "closed at this end";
+	return strerror(-err);
+}
+
 void hd_peer_fail(struct hd_peer *peer, int err)
 {
 	const struct hd_link_observers *above = hd_links(peer->node)->observers;
 	struct hd_dest *dest;
 
-	hd_event("peer " HD_PEER_ID ": ended: %s", HD_PEER_ID_OF(peer),
-		 err && err != -ESHUTDOWN ? strerror(-err) : "closed");
+	hd_event("peer " HD_PEER_ID ": ended: %s", HD_PEER_ID_OF(peer), why_ended(err));
 	peer->state = HD_PEER_DEAD;
 	hd_peer_stall(peer, HD_STALL_DOWN);
 	hd_hello_end(peer);

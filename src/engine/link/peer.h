@@ -134,6 +134,7 @@ struct hd_peer {
 	bool is_sealed : 1; /* it has proved that it has the key of HEDDLE_KEY_FILE */
 	bool ended : 1;	    /* its process is dead, whoever has the sockets */
 	bool doubted : 1;   /* it has announced a name that is not believed without a call */
+	bool ran_out : 1;   /* credit's: there was not enough, and it has granted no more since */
 	uint8_t addr_count;
 	/* which of `addr` its first link comes from; has none: one that is all zero */
 	uint8_t link_addr;
@@ -506,6 +507,12 @@ void hd_links_check(const struct hd_node *node, uint32_t from);
 #endif
 
 /* ---- links (link.c); the rest of their life is in engine/transport.h ---- */
+
+/* hd_link_text: whom it leads to, for lines of the log. */
+struct hd_link_text {
+	char text[128];
+};
+struct hd_link_text hd_link_text(const struct hd_link *link);
 
 /*
  * hd_links_reap: take the links apart that are down, and settled (hd_link_ops.settled).

@@ -3,7 +3,10 @@
 /* See ep_table.h. */
 #include "engine/name/ep_table.h"
 
+#include "engine/name/bound_port.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,4 +87,37 @@ struct hd_ep *hd_ep_alias(struct hd_ep *ep, uint64_t key)
 		if (ep->aliases[i]->key == key)
 			return ep->aliases[i];
 	return NULL;
+}
+
+/* That by which receives are posted to a shared queue stands for it. */
+bool hd_ep_is_shared_rq(const struct hd_ep *ep)
+{
+	return !ep->own_rq && ep->policy & (HD_EP_NAMELESS | HD_EP_XRC_QUEUE);
+}
+
+const char *hd_ep_kind(const struct hd_ep *ep)
+{
+	if (ep->service)
+		return "listener";
+	if (ep->qp && ep->conn) /* of rdma_cm and uDAPL: the queue pair is another one */
+		return "connection";
+	if (hd_ep_is_shared_rq(ep))
+		return "shared receive queue";
+	if (ep->qp)
+		return !(ep->policy & HD_EP_PAIRED) ? "datagram queue pair"
+		       : ep->policy & HD_EP_DROP    ? "unreliable queue pair"
+						    : "queue pair";
+	if (ep->watch & HD_WATCH_CONNECTED)
+		return "msg";
+	return ep->policy & HD_EP_DROP ? "dgram" : "rdm";
+}
+
+struct hd_ep_text hd_ep_text(const struct hd_ep *ep)
+{
+	bool numbered = ep->policy & HD_EP_NUMBERED && ep->bound_port;
+	uint32_t number = numbered ? (uint32_t)ep->bound_port->port << 8 | ep->slot : ep->index;
+	struct hd_ep_text text;
+
+	snprintf(text.text, sizeof(text.text), ep->qp ? "%s 0x%06x" : "%s %u", hd_ep_kind(ep), number);
+	return text;
 }

@@ -84,34 +84,11 @@ static bool is_voice(const struct hd_ep *ep)
 	return ep->policy & HD_EP_XRC_QUEUE && ep->own_rq;
 }
 
-/* That by which receives are posted to a shared queue stands for it. */
-static bool is_shared(const struct hd_ep *ep)
-{
-	return !ep->own_rq && ep->policy & (HD_EP_NAMELESS | HD_EP_XRC_QUEUE);
-}
-
-static const char *kind_of(const struct hd_ep *ep)
-{
-	if (ep->service)
-		return "listener";
-	if (ep->qp && ep->conn) /* of rdma_cm and uDAPL: the queue pair is another one */
-		return "connection";
-	if (is_shared(ep))
-		return "shared receive queue";
-	if (ep->qp)
-		return !(ep->policy & HD_EP_PAIRED) ? "datagram queue pair"
-		       : ep->policy & HD_EP_DROP    ? "unreliable queue pair"
-						    : "queue pair";
-	if (ep->watch & HD_WATCH_CONNECTED)
-		return "msg";
-	return ep->policy & HD_EP_DROP ? "dgram" : "rdm";
-}
-
 static const char *state_of(const struct view_parts *v)
 {
 	if (v->ep.conn)
 		return hd_conn_state_name(v->conn.state);
-	return v->ep.qp && !is_shared(&v->ep) ? hd_qp_state_name(v->qp.life.state) : "open";
+	return v->ep.qp && !hd_ep_is_shared_rq(&v->ep) ? hd_qp_state_name(v->qp.life.state) : "open";
 }
 
 /* What a connection under way waits for; NULL: there is none. */
@@ -281,7 +258,7 @@ static void view_ep(const struct hd_view_reader *r, const struct hd_ep *at, cons
 	shown = (struct hd_view_ep){
 		.number = number_of(&v),
 		.is_qp = v.ep.qp != NULL,
-		.kind = kind_of(&v.ep),
+		.kind = hd_ep_kind(&v.ep),
 		.state = state_of(&v),
 		.receives = (uint32_t)(v.rq.match[0].posted + v.rq.match[1].posted),
 		.sends = v.ep.qp && v.qp.wqes ? v.qp.life.sq.tail - v.qp.life.sq.head : v.tx.ops,

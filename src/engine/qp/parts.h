@@ -96,6 +96,8 @@ struct hd_sq {
 	 */
 	bool settles;
 	uint32_t psn, base; /* the packet sequence number of WQE `base` */
+	/* `next` and 1 when it was told that it is stalled: to get no further again is no news */
+	uint32_t stalled_at;
 	struct hd_timer settle;
 	/* in its stalled_sqs, because its link or its credit was short; or NULL */
 	struct hd_peer *stalled_on;

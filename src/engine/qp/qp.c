@@ -575,8 +575,7 @@ void hd_qp_close(struct hd_ep *ep)
 	hd_respq_refuse_all(p);
 	qp_clear(p);
 	hd_xrc_target_gone(p);
-	if (p->life.state != HD_QP_ERR) /* for what comes in while the rest is taken down */
-		hd_qp_step(p, HD_QP_STEP_FLUSH);
+	hd_qp_shut(p);
 	p->life.status = HD_S_REFUSED;
 }
 

@@ -92,7 +92,7 @@ enum hd_qp_step {
 	HD_QP_STEP_SQE,	  /* it has completed in error, at one that is not reliable */
 	HD_QP_STEP_GO_ON, /* hd_ep_go_on */
 	HD_QP_STEP_FAIL,  /* something has failed it */
-	HD_QP_STEP_FLUSH, /* the turn is over, hd_ep_fail, or it closes */
+	HD_QP_STEP_FLUSH, /* the turn is over, or hd_ep_fail */
 	HD_QP_STEP_RESET, /* hd_ep_reset */
 	HD_QP_STEPS
 };
@@ -100,10 +100,12 @@ enum hd_qp_step {
 /*
  * hd_qp_may: is there such a transition from its state? hd_qp_step: make it, for there is.
  * hd_qp_ask: the same for a front that asks: 0, or -EINVAL and nothing has changed.
+ * hd_qp_shut: it closes, and is ERR for what comes in while the rest is taken down.
  */
 bool hd_qp_may(const struct hd_qp *p, enum hd_qp_step step);
 const char *hd_qp_state_name(enum hd_qp_state state); /* for people */
 void hd_qp_step(struct hd_qp *p, enum hd_qp_step step);
+void hd_qp_shut(struct hd_qp *p);
 int hd_qp_ask(struct hd_qp *p, enum hd_qp_step step);
 
 /*

@@ -131,8 +131,8 @@ static bool wait_begin(struct hd_qp *p, struct hd_queued *h, enum hd_wait w)
 	if (w == HD_WAIT_RECEIVE) {
 		p->respq.retries = h->pkt.qp.epoch.rnr_retry;
 		hd_count(p->ep->node, HD_COUNT_RNR);
-		hd_event("queue pair 0x%06x: a message of peer " HD_PEER_ID " waits for a receive (RNR)",
-			 hd_ep_number(p->ep), HD_PEER_ID_OF(h->peer));
+		hd_event("%s: a message of peer " HD_PEER_ID " waits for a receive (RNR)",
+			 hd_ep_text(p->ep).text, HD_PEER_ID_OF(h->peer));
 		hd_rq_wait(p->ep->rq, &p->respq.rnr_wait);
 	}
 	if (!ns || ns == UINT64_MAX)

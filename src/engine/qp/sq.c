@@ -332,9 +332,12 @@ void hd_sq_stall(struct hd_qp *p, struct hd_peer *peer)
 	if (p->life.sq.stalled_on)
 		return;
 	p->life.sq.stalled_on = peer;
-	hd_count(p->ep->node, HD_COUNT_STALLS);
-	hd_event("queue pair 0x%06x: %u wait for credit or room at peer " HD_PEER_ID, hd_ep_number(p->ep),
-		 p->life.sq.tail - p->life.sq.next, HD_PEER_ID_OF(peer));
+	if (p->life.sq.stalled_at != p->life.sq.next + 1) {
+		p->life.sq.stalled_at = p->life.sq.next + 1;
+		hd_count(p->ep->node, HD_COUNT_STALLS);
+		hd_event("%s: %u wait for credit or room at peer " HD_PEER_ID, hd_ep_text(p->ep).text,
+			 p->life.sq.tail - p->life.sq.next, HD_PEER_ID_OF(peer));
+	}
 	TAILQ_INSERT_TAIL(&peer->stalled_sqs, p, life.sq.stalled_entry);
 	hd_peer_busy(peer);
 }

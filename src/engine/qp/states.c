@@ -81,9 +81,18 @@ void hd_qp_step(struct hd_qp *p, enum hd_qp_step step)
 	assert(to);
 	if (!to)
 		return;
-	hd_event("queue pair 0x%06x: %s, was %s", hd_ep_number(p->ep),
-		 hd_qp_state_name((enum hd_qp_state)(to - 1)), hd_qp_state_name(p->life.state));
+	if (p->life.state + 1u != to)
+		hd_event("%s: %s, was %s", hd_ep_text(p->ep).text,
+			 hd_qp_state_name((enum hd_qp_state)(to - 1)), hd_qp_state_name(p->life.state));
 	p->life.state = (enum hd_qp_state)(to - 1);
+}
+
+/* Nobody is told of those that were never used: who only asks what there is has many. */
+void hd_qp_shut(struct hd_qp *p)
+{
+	if (p->life.state != HD_QP_RESET)
+		hd_event("%s: closed, was %s", hd_ep_text(p->ep).text, hd_qp_state_name(p->life.state));
+	p->life.state = HD_QP_ERR;
 }
 
 int hd_qp_ask(struct hd_qp *p, enum hd_qp_step step)

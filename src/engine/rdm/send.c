@@ -196,8 +196,9 @@ static __attribute__((noinline)) int send_slow(struct hd_ep *ep, struct hd_dest 
 		a.flags &= ~(uint32_t)HD_SEND_GATED;
 	if (!(a.flags & HD_SEND_GATED) && !hd_credit_enough(peer, units)) {
 		hd_count(ep->node, HD_COUNT_REFUSED);
-		hd_event("endpoint %u: no credit for %llu bytes at peer " HD_PEER_ID, ep->index,
-			 (unsigned long long)len, HD_PEER_ID_OF(peer));
+		if (hd_credit_ran_out(peer))
+			hd_event("%s: no credit for %llu bytes at peer " HD_PEER_ID, hd_ep_text(ep).text,
+				 (unsigned long long)len, HD_PEER_ID_OF(peer));
 		return -EAGAIN;
 	}
 	if (eager && a.count == 1 && !(a.flags & SEND_OP) &&

@@ -17,6 +17,7 @@
  */
 #include "engine/xfer/direct.h"
 #include "base/guard.h"
+#include "base/log.h"
 #include "engine/link/link.h"
 #include "engine/name/name.h"
 #include "engine/xfer/op.h"
@@ -293,6 +294,41 @@ static int64_t copy_some(const struct hd_op *op)
 
 /* ---- the rest by packets --------------------------------------------------------------------- */
 
+/* For people: why packets carry what might have been copied. */
+static const char *why_packets(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return "its page does not show that memory, or not to us";
+	case -ESTALE:
+		return "the region has changed";
+	case -EFAULT:
+	case -EREMOTEIO:
+		return "a handler of faults may open that memory";
+	default:
+		return "`heddle info --links` says why it is not possible";
+	}
+}
+
+/* It may have to be begun again, for credit: that is told once. */
+static void say_packets(struct hd_op *op, int err)
+{
+	if (op->told || !op->t.len || !op->dest->peer->link->page)
+		return;
+	op->told = true;
+	hd_event("%s: no direct copy of %llu bytes of a %s at peer " HD_PEER_ID ", but packets: %s",
+		 hd_ep_text(op->t.ep).text, (unsigned long long)(op->t.len - op->t.at),
+		 hd_op_is_read(op) ? "read" : "write", HD_PEER_ID_OF(op->dest->peer), why_packets(err));
+}
+
+/* -EOPNOTSUPP: it goes by packets, for this reason. */
+static int not_by_us(struct hd_op *op, int err)
+{
+	if (hd_unlikely(hd_log_on(HD_LOG_DEBUG)))
+		say_packets(op, err);
+	return -EOPNOTSUPP;
+}
+
 /* Cut off what has been copied, so that nothing is done twice. -ENOMEM: nothing has happened. */
 static int trim(struct hd_op *op)
 {
@@ -432,8 +468,10 @@ static enum step direct_step(struct hd_op *op, struct hd_peer *peer)
 		return STEP_MORE;
 	if (n == -EAGAIN || n == -ENOTCONN)
 		return STEP_WAITS;
-	if ((n != -EFAULT && n != -EREMOTEIO) || may_be_opened(op, n))
+	if ((n != -EFAULT && n != -EREMOTEIO) || may_be_opened(op, n)) {
+		not_by_us(op, (int)n);
 		return STEP_PACKET;
+	}
 	hd_op_done(op, n == -EFAULT ? HD_S_PROTECTION : HD_S_ACCESS);
 	return STEP_ENDED;
 }
@@ -488,13 +526,13 @@ static int direct_begin(struct hd_op *op)
 	if (!has_passed(op, op->dest->peer))
 		return direct_keep(op);
 	at = copy_some(op);
-	if (at == -ENOTCONN || at == -EOPNOTSUPP)
+	if (at == -ENOTCONN)
 		return (int)at;
-	if (at == -ESTALE)
-		return -EOPNOTSUPP;
+	if (at == -EOPNOTSUPP || at == -ESTALE)
+		return not_by_us(op, (int)at);
 	if (at == -EFAULT || at == -EREMOTEIO) {
 		if (may_be_opened(op, at))
-			return -EOPNOTSUPP;
+			return not_by_us(op, (int)at);
 		hd_op_done(op, at == -EFAULT ? HD_S_PROTECTION : HD_S_ACCESS);
 		return 0;
 	}
@@ -520,7 +558,7 @@ int hd_direct_try(struct hd_op *op)
 	if (!behind && op->t.len <= HD_DIRECT_SHORT && peer->link->ops->polls(peer->link))
 		return -EOPNOTSUPP;
 	if (!hd_direct_can(op))
-		return behind ? -EAGAIN : -EOPNOTSUPP;
+		return behind ? -EAGAIN : not_by_us(op, -ENOENT);
 	if (draw_token(op, peer) < 0)
 		return -EAGAIN;
 	op->t.at = 0;

@@ -12,6 +12,14 @@
 #include <errno.h>
 #include <string.h>
 
+/* What might have been fetched comes in frames. */
+static void say_frames(const struct hd_transfer *t, int err)
+{
+	hd_event("%s: no direct copy of %llu bytes from peer " HD_PEER_ID ", but frames: %s",
+		 hd_ep_text(t->ep).text, (unsigned long long)t->want, HD_PEER_ID_OF(t->pending.peer),
+		 strerror(-err));
+}
+
 static void ask_for_frames(struct hd_transfer *t)
 {
 	const struct hd_pkt pkt = { .kind = HD_PKT_CTS,
@@ -39,8 +47,7 @@ static void intake_got(struct hd_get *get, int err)
 		return;
 	}
 	if (err) {
-		hd_event("direct copy of %llu bytes refused (%s): sending frames",
-			 (unsigned long long)t->want, strerror(-err));
+		say_frames(t, err);
 		ask_for_frames(t);
 		return;
 	}
@@ -50,6 +57,7 @@ static void intake_got(struct hd_get *get, int err)
 void hd_intake_begin(struct hd_transfer *t, struct hd_peer *peer, const void *offer, size_t offer_len)
 {
 	struct hd_link *link = peer->link;
+	int rc;
 
 	hd_transfer_begin(t, peer, HD_TRANSFER_INTAKE);
 	if (!t->want) {
@@ -64,8 +72,10 @@ void hd_intake_begin(struct hd_transfer *t, struct hd_peer *peer, const void *of
 					  .offer_len = offer_len,
 					  .done = intake_got };
 		t->state = HD_TRANSFER_GET;
-		if (link->ops->get(link, &t->get) == 0)
+		rc = link->ops->get(link, &t->get);
+		if (!rc)
 			return;
+		say_frames(t, rc);
 	}
 	ask_for_frames(t);
 }

@@ -62,6 +62,7 @@ struct hd_op {
 	bool by_packet; /* what is left of it has to go by packets */
 	bool has_token; /* it waits for `token` */
 	bool redraw;	/* something has gone before it since */
+	bool told;	/* the log has it that packets carry what might have been copied */
 	/* a write of a queue pair behind another one: its data comes in beside that, in frames */
 	bool beside;
 	/* counted in the endpoint's and the peer's send_fences */

@@ -25,7 +25,7 @@ int hd_fi_errno(int err)
 
 void hd_fi_refused(int err, const char *where, int line, const char *why)
 {
-	hd_debug("a call is refused in %s, line %d: %s%s%s", where, line, fi_strerror(err), *why ? ": " : "",
+	hd_event("a call is refused in %s, line %d: %s%s%s", where, line, fi_strerror(err), *why ? ": " : "",
 		 why);
 }
 

@@ -77,11 +77,11 @@ void hd_shm_link_live(struct hd_shm_link *l)
 	l->base.eager_max = eager < HD_FRAME_MAX ? (uint32_t)eager : HD_FRAME_MAX;
 	hd_shm_may_look(l);
 	hd_shm_poll_add(l);
+	hd_shm_link_show(l); /* first: the log names its process by what is shown */
 	if (l->side == 0)
 		hd_link_up(&l->base);
 	else
 		hd_link_accepted(&l->base, NULL);
-	hd_shm_link_show(l);
 }
 
 /* ---- the two descriptors that tell the end ---- */

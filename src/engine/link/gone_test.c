@@ -5,10 +5,12 @@
  * the other, in whichever order it is heard. What comes by the link has an order, but who calls a
  * name is answered by a connection of its own, which may be before that or behind.
  */
+#include "base/log.h"
 #include "engine/test/test_wire.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -145,6 +147,47 @@ static void who_begins_anew_takes_all_along(void **state)
 	scene_close(sc);
 }
 
+/* ---- the end of a link ----------------------------------------------------------------------- */
+
+static char first_line[160]; /* of a node's last ones */
+
+static bool line_look(void *arg, enum hd_log_level level, const char *room, const char *message)
+{
+	if (strstr(message, " ends: "))
+		snprintf(first_line, sizeof(first_line), "%s", message);
+	return true;
+}
+
+/* The peer hangs up when it has closed its endpoint, or not. */
+static void hangs_up(bool closed, const char *counted)
+{
+	struct scene *sc = scene_open();
+
+	hd_log_set_sink(line_look, NULL);
+	hd_log_raise(HD_LOG_INFO);
+	if (closed)
+		close_it(sc, 1);
+	wire_hang_up(&sc->w);
+	for (struct settling s = settling(10); settling_on(&s);)
+		hd_node_poll(sc->s.node);
+	hd_dest_put(sc->first);
+	side_close(&sc->s);
+	hd_log_raise(HD_LOG_ERROR);
+	hd_log_set_sink(NULL, NULL);
+	free(sc);
+	assert_non_null(strstr(first_line, counted));
+}
+
+static void who_has_closed_all_breaks_nothing(void **state)
+{
+	hangs_up(true, " 0 broke");
+}
+
+static void who_hangs_up_before_that_breaks_the_link(void **state)
+{
+	hangs_up(false, " 1 broke");
+}
+
 /* ---- the answer is heard late ---------------------------------------------------------------- */
 
 static int listens(uint16_t *port)
@@ -233,6 +276,8 @@ int main(void)
 		cmocka_unit_test(who_begins_anew_takes_all_along),
 		cmocka_unit_test(who_has_gone_is_not_bound),
 		cmocka_unit_test(who_has_begun_anew_is_bound),
+		cmocka_unit_test(who_has_closed_all_breaks_nothing),
+		cmocka_unit_test(who_hangs_up_before_that_breaks_the_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,12 @@ struct hd_link_text hd_link_text(const struct hd_link *link)
 	return text;
 }
 
+/* It has ended by an error, and the other end had not closed all that it had. */
+static bool is_broken(const struct hd_link *link, int err)
+{
+	return link->peer && err && err != -ESHUTDOWN && !hd_peer_has_left(link->peer);
+}
+
 void hd_link_down(struct hd_link *link, int err, const char *why)
 {
 	enum hd_log_level level = err == -EPROTO || hd_is_short(-err) ? HD_LOG_WARN : HD_LOG_INFO;
@@ -90,7 +96,7 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	hd_publish(link->node);
 	link->down = true;
 	link->down_err = err;
-	if (link->peer && err && err != -ESHUTDOWN)
+	if (is_broken(link, err))
 		hd_count(link->node, HD_COUNT_BROKEN);
 	/*
 	 * A link that ends is everyday, and the program gets its errors; what somebody

@@ -169,11 +169,11 @@ void hd_peers_past(const struct hd_port *port, struct hd_port_past *past)
 }
 
 /* For people. */
-static const char *why_ended(int err)
+static const char *why_ended(const struct hd_peer *peer, int err)
 {
 	if (!err || err == -ESHUTDOWN)
 		return "closed at this end";
-	return strerror(-err);
+	return hd_peer_has_left(peer) ? "it has closed all that it had" : strerror(-err);
 }
 
 void hd_peer_fail(struct hd_peer *peer, int err)
@@ -181,7 +181,7 @@ void hd_peer_fail(struct hd_peer *peer, int err)
 	const struct hd_link_observers *above = hd_links(peer->node)->observers;
 	struct hd_dest *dest;
 
-	hd_event("peer " HD_PEER_ID ": ended: %s", HD_PEER_ID_OF(peer), why_ended(err));
+	hd_event("peer " HD_PEER_ID ": ended: %s", HD_PEER_ID_OF(peer), why_ended(peer, err));
 	peer->state = HD_PEER_DEAD;
 	hd_peer_stall(peer, HD_STALL_DOWN);
 	hd_hello_end(peer);

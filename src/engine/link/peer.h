@@ -382,6 +382,12 @@ struct hd_peer_view {
 };
 struct hd_peer_view hd_peer_inspect(const struct hd_peer *peer);
 
+/*
+ * hd_peer_has_left: it has closed each endpoint that it had told of, so that a link that ends does
+ * so in order.
+ */
+bool hd_peer_has_left(const struct hd_peer *peer);
+
 /* hd_peer_announce: tell the peer the names of our endpoints, of all or of one. */
 void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only);
 

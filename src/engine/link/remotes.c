@@ -148,6 +148,18 @@ bool hd_remote_has_gone(const struct hd_peer *peer, uint32_t index, uint16_t gen
 	return remote && remote->gone && remote->gen != gen && (int16_t)(gen - remote->gone) <= 0;
 }
 
+bool hd_peer_has_left(const struct hd_peer *peer)
+{
+	bool had = false;
+
+	for (uint32_t i = 0; i < peer->remote_count; i++) {
+		if (peer->remotes[i].gen)
+			return false;
+		had |= peer->remotes[i].gone != 0;
+	}
+	return had && !peer->far;
+}
+
 void hd_remotes_free(struct hd_peer *peer)
 {
 	struct hd_far_remote *far, *next;

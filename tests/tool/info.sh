@@ -54,8 +54,8 @@ check_output "a text is shown with an example" 'Takes a text such as 10[.]1[.]0[
 # with_files COMMAND…: where these are the files of rsockets
 with_files() {
 	# shellcheck disable=SC2016
-	unshare --user --map-root-user --mount bash -c 'mount -t tmpfs none /etc && mkdir -p /etc/rdma/rsocket && cd /etc/rdma/rsocket || exit
-		echo 1000000 >mem_default; echo abc >wmem_default; echo 99999 >iomap_size; echo 0 >wake_up_interval; cd / && exec "$@"' with_files "$@"
+	unshare --user --map-root-user --mount bash -c 'd=/etc/rdma/rsocket; mount -t tmpfs none /etc && mkdir -p $d || exit
+		echo 1000000 >$d/mem_default; echo abc >$d/wmem_default; echo 99999 >$d/iomap_size; echo 0 >$d/wake_up_interval; exec "$@"' with_files "$@"
 }
 
 check_output "shows what rsockets have" 'sqsize_default +384 \[384\]$' "$heddle" info

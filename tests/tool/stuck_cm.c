@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
-/* stuck-cm: a program of rdma_cm that calls another, which listens and never accepts; see two.h. */
+/*
+ * stuck-cm WAY: a program of rdma_cm that calls another, which listens and never accepts
+ * (unanswered), or of rsockets that writes until there is no room, as the other does not read
+ * (unread); see two.h.
+ */
 #include "two.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rsocket.h>
 #include <string.h>
 
 static void must(int rc, const char *what)
@@ -62,18 +67,67 @@ static void calls(const struct two *t, struct rdma_event_channel *channel, struc
 	two_hear(t);
 }
 
-int main(void)
+static void unanswered(const struct two *t)
 {
-	const struct two t = two_begin();
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *id;
 
 	must(!channel, "rdma_create_event_channel");
 	must(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
-	if (t.is_child)
-		listens(&t, channel, id);
+	if (t->is_child)
+		listens(t, channel, id);
 	else
-		calls(&t, channel, id);
+		calls(t, channel, id);
+}
+
+/* ---- rsockets -------------------------------------------------------------------------------- */
+
+static void takes_and_does_not_read(const struct two *t, int socket)
+{
+	struct sockaddr_in at = at_home(0);
+	socklen_t len = sizeof(at);
+
+	must(rbind(socket, (struct sockaddr *)&at, len), "rbind");
+	must(rlisten(socket, 1), "rlisten");
+	must(rgetsockname(socket, (struct sockaddr *)&at, &len), "rgetsockname");
+	two_tell(t, ntohs(at.sin_port));
+	must(raccept(socket, NULL, NULL) < 0 ? -1 : 0, "raccept");
+}
+
+static void writes(const struct two *t, int socket)
+{
+	static const char some[4096];
+	struct sockaddr_in at = at_home(two_hear(t));
+
+	must(rconnect(socket, (struct sockaddr *)&at, sizeof(at)), "rconnect");
+	while (rsend(socket, some, sizeof(some), MSG_DONTWAIT) > 0)
+		continue;
+	must(errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1, "rsend");
+	/* until all that has been sent is there: what waits then is the program */
+	while (rpoll(&(struct pollfd){ .fd = socket, .events = POLLOUT }, 1, 500) > 0)
+		while (rsend(socket, some, sizeof(some), MSG_DONTWAIT) > 0)
+			continue;
+}
+
+static void unread(const struct two *t)
+{
+	int socket = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	must(socket < 0 ? -1 : 0, "rsocket");
+	if (t->is_child)
+		takes_and_does_not_read(t, socket);
+	else
+		writes(t, socket);
+}
+
+int main(int argc, char **argv)
+{
+	const struct two t = two_begin();
+
+	if (argc > 1 && !strcmp(argv[1], "unread"))
+		unread(&t);
+	else
+		unanswered(&t);
 	two_hang(&t);
 	return 0;
 }

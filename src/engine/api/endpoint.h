@@ -270,6 +270,12 @@ size_t hd_ep_posted(const struct hd_ep *ep);
 /* no two endpoints that this process ever opens have the same */
 uint64_t hd_ep_serial(const struct hd_ep *ep);
 void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes);
+
+/*
+ * hd_ep_set_kept: from now on its program cannot send until the other end's has read, or can: of a
+ * front that has credit of its own. For people who look (view.h); nothing else depends on it.
+ */
+void hd_ep_set_kept(struct hd_ep *ep, bool is_kept);
 /*
  * hd_ep_add_cntrs: from now on it counts with these too, where it has had none of the kind.
  * hd_ep_set_txq: what it sends is bounded by this queue from now on; -EBUSY while something is

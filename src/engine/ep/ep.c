@@ -487,6 +487,12 @@ int hd_ep_name(const struct hd_ep *ep, int family, struct sockaddr_storage *out)
 	return ep->bound_port ? hd_bound_name(ep->bound_port, ep->slot, family, out) : -ENOENT;
 }
 
+void hd_ep_set_kept(struct hd_ep *ep, bool is_kept)
+{
+	hd_assert_locked(ep->node);
+	ep->is_kept = is_kept;
+}
+
 void hd_ep_set_min_multi_recv(struct hd_ep *ep, uint64_t bytes)
 {
 	ep->min_multi = bytes;

@@ -96,7 +96,8 @@ struct hd_ep {
 	struct hd_txq own_tx;
 	uint64_t serial; /* hd_ep_serial */
 	uint64_t min_multi;
-	bool own_rq;
+	bool own_rq : 1;
+	bool is_kept : 1; /* hd_ep_set_kept */
 	/* cm's and qp's */
 	uint8_t rx_end; /* enum hd_rx_end */
 	/* rdm's */

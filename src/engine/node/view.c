@@ -136,6 +136,8 @@ static void say_queue_pair(const struct view_parts *v, char *text, size_t size)
 		say_rnr(v, text, size);
 	else if (v->qp.respq.queue.tqh_first && l->state < HD_QP_RTR)
 		snprintf(text, size, "this program to make it RTR (ibv_modify_qp): something has come");
+	else if (l->sq.head == l->sq.tail && v->ep.is_kept)
+		snprintf(text, size, "the other end's program to read what has been sent (rrecv)");
 	else if (l->sq.head == l->sq.tail)
 		return;
 	else if (l->sq.stalled_on && v->peer.state == HD_PEER_LIVE && !v->peer.stalled)

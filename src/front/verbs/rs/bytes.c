@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /* What programs send and receive through a stream. */
+#include "front/verbs/qp.h"
 #include "front/verbs/rs/rs.h"
 
 #include <errno.h>
+
+/* Must the other end's program read before this one's can send? `heddle info` shows it. */
+static void show_kept(struct rs *rs, bool is_kept)
+{
+	struct hv_qp *qp = hv_qp_of(rs->v.qp);
+
+	if (!hv_enter(qp->ctx))
+		return;
+	hd_ep_set_kept(qp->ep, is_kept);
+	hv_leave(qp->ctx);
+	rs->out.is_kept = is_kept;
+}
 
 /* One message of it: bytes, or a negative errno; 0: not now. */
 static ssize_t send_some(struct rs *rs, struct rs_piece *p, size_t left)
@@ -25,12 +38,16 @@ static ssize_t send_some(struct rs *rs, struct rs_piece *p, size_t left)
 		return rc;
 	if (!is_small)
 		rs_block_used(&rs->out);
+	if (hv_unlikely(rs->out.is_kept))
+		show_kept(rs, false);
 	return len;
 }
 
 static int stream_stopped(struct rs *rs, int flags)
 {
 	rs->wait.refused++;
+	if (rs->conn.state == RS_CONNECTED && !rs->out.credit && !rs->out.is_kept)
+		show_kept(rs, true);
 	return rs_wait(rs, !(flags & MSG_DONTWAIT));
 }
 

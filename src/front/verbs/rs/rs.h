@@ -168,6 +168,7 @@ struct rs_outbound {
 	/* of the queue; posted; completed; posted since one that will tell */
 	uint32_t places, sent, done, untold;
 	uint32_t credit, peer_block; /* what the other end takes: messages, and bytes of one */
+	bool is_kept; /* the program has been told that there is none, and has sent nothing since */
 };
 
 /* riomap: rs/maps.c. */

@@ -184,6 +184,11 @@ int hd_auto_poll(struct hd_node *node);
  */
 void hd_offer_look(struct hd_node *node, uint64_t now);
 /*
+ * hd_offer_anew: the caller's thread sleeps, or has asked for notice and may: it gives its
+ * processor away by that, and has not polled in vain. With the lock.
+ */
+void hd_offer_anew(struct hd_node *node);
+/*
  * hd_node_meets: a greeting has got on, and the other end is to take its next step: for a second
  * the processor is offered soon, whatever earlier offers have taught. hd_node_crowd: so many nodes
  * of this host more, or fewer, have a link with this one: with as many as there are processors it

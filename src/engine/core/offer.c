@@ -15,6 +15,9 @@
  * That is not learnt where there are more processes that we have links with than processors, nor
  * while somebody is greeted: those spin as we do, and where each leaves his offers to the kernel,
  * because the others do, all of them spend slices on looks in vain.
+ *
+ * Who sleeps between his polls makes few turns, and no while of them is one: it begins anew when he
+ * does, or when he asks for notice. Else he would offer it just when he has been woken.
  */
 #include "base/busy_poll.h"
 #include "base/clock.h"
@@ -32,7 +35,8 @@
 #define NOBODY_NS 1000u /* who comes back sooner was alone */
 
 static HD_THREAD_LOCAL struct habit {
-	uint64_t due;	   /* hd_ticks(): nothing has come, and it is to offer */
+	/* hd_ticks(): nothing has come, and it is to offer; 0: with the next look it is known */
+	uint64_t due;
 	uint32_t after_us; /* so long after the last news; 0: a new thread */
 	/* the last offer was, and nobody has looked since whether it has brought something */
 	bool taken;
@@ -164,6 +168,13 @@ void hd_node_idle(struct hd_node *node)
 			return;
 		now = hd_ticks();
 	}
-	if (h->after_us && now >= h->due)
+	if (h->after_us && h->due && now >= h->due)
 		processor_offer(h, now);
+}
+
+void hd_offer_anew(struct hd_node *node)
+{
+	habit.due = 0;
+	hd_core(node)->offer_look = 0;
+	atomic_store_explicit(&hd_core(node)->gate.idle, false, memory_order_relaxed);
 }

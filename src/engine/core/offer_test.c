@@ -147,6 +147,27 @@ static void share_is_left_to_the_kernel(void **state)
 	assert_true(usual(&w, 3) > 8 * least(&w, 1));
 }
 
+/* Long after its last poll it would seem to have waited in vain. */
+static void who_may_sleep_offers_nothing(void **state)
+{
+	uint64_t end;
+
+	until_offered(); /* it has a while */
+	for (end = hd_now_ns() + 2 * HD_NS_PER_MS; hd_now_ns() < end;)
+		hd_cpu_relax();
+	offers.count = 0;
+	for (int i = 0; i < 64; i++) {
+		hd_node_lock(pair.a.node);
+		hd_sleep_arm(pair.a.node);
+		hd_sleep_disarm(pair.a.node);
+		hd_node_unlock(pair.a.node);
+		side_poll(&pair.a);
+	}
+	assert_int_equal(offers.count, 0);
+	until_offered();
+	assert_int_equal(offers.count, 1); /* who polls on does */
+}
+
 static unsigned char word[8], in[8];
 
 /* The other end has been waiting for our processor: it answers. */
@@ -359,6 +380,7 @@ static void two_ends_share_a_processor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(who_may_sleep_offers_nothing, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(who_is_alone_offers_seldom, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(share_is_left_to_the_kernel, open_pair, close_pair),
 		cmocka_unit_test_setup_teardown(who_is_answered_offers_at_once, open_pair, close_pair),

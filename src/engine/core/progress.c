@@ -345,6 +345,7 @@ int hd_sleep_arm(struct hd_node *node)
 	hd_assert_locked(node);
 	if (hd_core(node)->gate.dead)
 		return 1;
+	hd_offer_anew(node);
 	hd_core(node)->turn_ops->look_arm(node);
 	if (hd_core(node)->arms++ == 0)
 		sleep_step(node, 1);

@@ -14,6 +14,7 @@
 #ifndef HD_ENGINE_STATE_H
 #define HD_ENGINE_STATE_H
 
+#include "base/busy_poll.h"
 #include "base/macros.h"
 #include "engine/core/turn.h"
 #include "engine/engine.h"
@@ -51,9 +52,12 @@ struct hd_auto {
 	unsigned asks;
 	bool watches; /* sleeps at the epoll set while it stands back */
 	struct hd_watchdog watchdog;
-	bool away;	      /* stands back from the program's polling: `wake` brings it here */
-	bool parked;	      /* until hd_auto_back */
-	bool wanted;	      /* the program has asked for notice of something, and may sleep now */
+	bool away;	/* stands back from the program's polling: `wake` brings it here */
+	bool parked;	/* until hd_auto_back */
+	bool wanted;	/* the program has asked for notice of something, and may sleep now */
+	bool stands_in; /* for a program that has asked, and looks by this habit; for this time */
+	struct hd_busy_poll look;
+	struct hd_busy_polling looking;
 	unsigned vigils;      /* how often the thread may still be woken though the program polls */
 	pthread_mutex_t lock; /* a leaf: for `called` */
 	pthread_cond_t wake;

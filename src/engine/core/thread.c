@@ -6,6 +6,7 @@
  * nothing happens it sleeps, armed and untimed, until a peer wakes it or the program polls again.
  */
 #include "base/advice.h"
+#include "base/busy_poll.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/core/core.h"
@@ -164,38 +165,85 @@ static bool stand_back(struct hd_node *node, uint64_t *seen)
 	return called;
 }
 
+/* The thread waits in the place of the program, or no longer. */
+static void stand_in_begin(struct hd_auto *w, bool on)
+{
+	w->stands_in = on;
+	w->looking = (struct hd_busy_polling){ 0 };
+}
+
+/* A turn has brought nothing, once more. */
+static bool stand_in_on(struct hd_auto *w)
+{
+	return w->stands_in && hd_busy_poll_on(&w->look, &w->looking, 0, hd_ticks());
+}
+
+/* It has brought something; the next wait begins with it. */
+static void stand_in_over(struct hd_auto *w)
+{
+	if (w->stands_in)
+		hd_busy_poll_over(&w->look, &w->looking, hd_ticks());
+	stand_in_begin(w, w->stands_in);
+}
+
+/* Somebody may wait for the lock, or for the processor. */
+static void step_aside(struct hd_node *node)
+{
+	struct hd_auto *w = &hd_core(node)->worker;
+	uint64_t begin = hd_ticks();
+
+	hd_node_unlock(node);
+	sched_yield();
+	if (hd_ticks() - begin > HD_ANSWER_US * hd_ticks_per_us())
+		w->looking.stalled = true;
+	hd_node_lock(node);
+}
+
+/* It is not the program's turn: the thread makes one. Caller holds the lock. */
+static void auto_turn(struct hd_node *node, int *idle, bool left)
+{
+	struct hd_auto *w = &hd_core(node)->worker;
+	int n = hd_watchdog_turn(node);
+
+	if (left && n > 0)
+		hd_watchdog_begin(node);
+	if (n > 0) {
+		stand_in_over(w);
+		*idle = 0;
+		return;
+	}
+	if (!stand_in_on(w) && *idle >= IDLE_TURNS) {
+		auto_block(node);
+		*idle = 0;
+	} else if (++*idle % 8 == 7) {
+		step_aside(node);
+	}
+}
+
 static void *auto_run(void *arg)
 {
 	struct hd_node *node = arg;
+	struct hd_auto *w = &hd_core(node)->worker;
 	uint64_t seen = 0;
 	bool left = false; /* the program has gone, and what has come since has waited */
-	int idle = 0, n;
+	int idle = 0;
 
 	hd_node_lock(node);
-	while (!hd_core(node)->worker.stop) {
-		if (hd_core(node)->worker.wanted) {
+	while (!w->stop) {
+		if (w->wanted) {
 			/* what the program polls from here on is news again */
-			hd_core(node)->worker.wanted = false;
+			w->wanted = false;
 			seen = hd_node_program_turns(node);
 			idle = 0;
-		} else if (has_moved(node, &seen) || hd_core(node)->worker.sleepers) {
+			stand_in_begin(w, true);
+		} else if (has_moved(node, &seen) || w->sleepers) {
 			idle = 0;
+			stand_in_begin(w, false);
 			left = !stand_back(node, &seen);
 			continue;
 		}
-		n = hd_watchdog_turn(node);
-		if (left && n > 0)
-			hd_watchdog_begin(node);
+		auto_turn(node, &idle, left);
 		left = false;
-		idle = n > 0 ? 0 : idle + 1;
-		if (idle > IDLE_TURNS) {
-			auto_block(node);
-			idle = 0;
-		} else if (idle % 8 == 7) { /* somebody may wait for the lock */
-			hd_node_unlock(node);
-			sched_yield();
-			hd_node_lock(node);
-		}
 	}
 	hd_node_unlock(node);
 	return NULL;
@@ -248,6 +296,7 @@ void hd_auto_init(struct hd_node *node)
 void hd_auto_notify(struct hd_node *node)
 {
 	hd_assert_locked(node);
+	hd_offer_anew(node);
 	if (hd_auto_serve(node) < 0 || !hd_core(node)->worker.runs)
 		return;
 	hd_core(node)->worker.wanted = true;

@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 #define PACKETS 50
-#define EACH 16 /* entries of a packet */
-#define CALLS 5
+#define SPENT 200 /* what may be asked at first is, by then */
+#define EACH 16	  /* entries of a packet */
+#define TIMES 5
 
 /* As attack_greet, by who has many addresses of this host. */
 static void greet_with_addresses(struct wire *w, struct side *s)
@@ -50,8 +51,7 @@ static void announce_ports(struct wire *w, unsigned packet)
 	wire_say(w, &pkt, a, sizeof(a));
 }
 
-/* The processor's time of so many more packets. */
-static uint64_t cost(struct attack_scene *s, unsigned *packet, unsigned count)
+static uint64_t time_of(struct attack_scene *s, unsigned *packet, unsigned count)
 {
 	uint64_t before = cpu_ns();
 
@@ -61,18 +61,46 @@ static uint64_t cost(struct attack_scene *s, unsigned *packet, unsigned count)
 	return cpu_ns() - before;
 }
 
+/* The processor's time of so many more packets, without that of waiting until they are in. */
+static uint64_t cost(struct attack_scene *s, unsigned *packet, unsigned count)
+{
+	uint64_t all = time_of(s, packet, count), waiting = UINT64_MAX;
+
+	for (int i = 0; i < 3; i++) {
+		uint64_t t = time_of(s, packet, 0);
+
+		waiting = t < waiting ? t : waiting;
+	}
+	return all > waiting ? all - waiting : 0;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* The median: what the kernel has put off, as freeing sockets, it does in one of them. */
+static uint64_t usual(uint64_t cost[TIMES])
+{
+	qsort(cost, TIMES, sizeof(cost[0]), by_size);
+	return cost[TIMES / 2];
+}
+
 static void names_without_end(void **state)
 {
 	struct attack_scene *s = *state;
-	uint64_t first, then;
+	uint64_t first, then[TIMES];
 	unsigned packet = 0;
 
 	attack_needs_root();
 	greet_with_addresses(s->w, &s->a);
 	first = cost(s, &packet, 2) / 2;
-	cost(s, &packet, PACKETS);
-	then = cost(s, &packet, PACKETS) / PACKETS;
-	assert_in_range(then, 0, first / 3);
+	cost(s, &packet, SPENT);
+	for (int i = 0; i < TIMES; i++)
+		then[i] = cost(s, &packet, PACKETS) / PACKETS;
+	assert_in_range(usual(then), 0, first / 3);
 	serves(&s->a);
 }
 
@@ -80,22 +108,22 @@ static void names_without_end(void **state)
 static void names_without_end_by_calls(void **state)
 {
 	struct attack_scene *s = *state;
-	uint64_t first, then = 0, begun;
+	uint64_t first, then[TIMES], begun;
 	unsigned packet = 0;
 
 	attack_needs_root();
 	greet_with_addresses(s->w, &s->a);
 	first = cost(s, &packet, 2) / 2;
-	cost(s, &packet, PACKETS);
+	cost(s, &packet, SPENT);
 	begun = hd_now_ns();
-	for (int i = 0; i < CALLS; i++) {
+	for (int i = 0; i < TIMES; i++) {
 		wire_hang_up(s->w);
 		attack_poll((struct side *[]){ &s->a }, 1, 5);
 		greet_with_addresses(s->w, &s->a);
-		then += cost(s, &packet, 2) / 2;
+		then[i] = cost(s, &packet, 2) / 2;
 	}
 	/* of half of it, a twentieth */
-	assert_in_range(then, 0, first * CALLS / 3 + (hd_now_ns() - begun) / 40);
+	assert_in_range(usual(then), 0, first / 3 + (hd_now_ns() - begun) / TIMES / 40);
 	serves(&s->a);
 }
 

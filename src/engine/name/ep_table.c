@@ -112,12 +112,24 @@ const char *hd_ep_kind(const struct hd_ep *ep)
 	return ep->policy & HD_EP_DROP ? "dgram" : "rdm";
 }
 
+uint32_t hd_ep_number(const struct hd_ep *ep)
+{
+	return ep->policy & HD_EP_NUMBERED && ep->bound_port ? (uint32_t)ep->bound_port->port << 8 | ep->slot
+							     : 0;
+}
+
+uint32_t hd_ep_number_shown(const struct hd_ep *ep)
+{
+	uint32_t number = hd_ep_number(ep);
+
+	return number ? number : ep->index;
+}
+
 struct hd_ep_text hd_ep_text(const struct hd_ep *ep)
 {
-	bool numbered = ep->policy & HD_EP_NUMBERED && ep->bound_port;
-	uint32_t number = numbered ? (uint32_t)ep->bound_port->port << 8 | ep->slot : ep->index;
 	struct hd_ep_text text;
 
-	snprintf(text.text, sizeof(text.text), ep->qp ? "%s 0x%06x" : "%s %u", hd_ep_kind(ep), number);
+	snprintf(text.text, sizeof(text.text), ep->qp ? "%s 0x%06x" : "%s %u", hd_ep_kind(ep),
+		 hd_ep_number_shown(ep));
 	return text;
 }

@@ -220,14 +220,16 @@ void hd_ep_gen_take(struct hd_ep *ep);
 struct hd_ep *hd_ep_alias(struct hd_ep *ep, uint64_t key);
 
 /*
- * hd_ep_kind: of what kind it is, for people. hd_ep_text: how lines of the log name it, as `heddle
- * info` does: "queue pair 0x8f2c02", "msg 3".
+ * hd_ep_kind: of what kind it is, for people. hd_ep_number_shown: hd_ep_number, or the index of one
+ * that has none. hd_ep_text: how lines of the log name it, as `heddle info` does: "queue pair
+ * 0x8f2c02", "msg 3".
  */
 struct hd_ep_text {
 	char text[40];
 };
 const char *hd_ep_kind(const struct hd_ep *ep);
 bool hd_ep_is_shared_rq(const struct hd_ep *ep); /* it stands for a shared receive queue */
+uint32_t hd_ep_number_shown(const struct hd_ep *ep);
 struct hd_ep_text hd_ep_text(const struct hd_ep *ep);
 
 /* hd_pkt_named: the endpoint that a packet names, or NULL when it is gone. */

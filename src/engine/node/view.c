@@ -194,11 +194,6 @@ static void say_ep(const struct view_parts *v, const struct hd_view_ep *shown, c
 			 v->triggers ? "a triggered operation" : "fi_cntr_wait");
 }
 
-static uint32_t number_of(const struct view_parts *v)
-{
-	return v->ep.policy & HD_EP_NUMBERED ? (uint32_t)v->port.port << 8 | v->ep.slot : v->ep.index;
-}
-
 /* What is waited for of this counter, if anything is. */
 static bool view_counter_get(const struct hd_view_reader *r, const struct hd_cntr *at, struct view_parts *v)
 {
@@ -236,7 +231,7 @@ static bool view_parts_get(const struct hd_view_reader *r, const struct hd_ep *a
 	/* what is missing of these is shown as nothing */
 	view_get(r, v->ep.rq, &v->rq, sizeof(v->rq));
 	view_get(r, v->ep.tx, &v->tx, sizeof(v->tx));
-	view_get(r, v->ep.bound_port, &v->port, sizeof(v->port));
+	v->ep.bound_port = view_get(r, v->ep.bound_port, &v->port, sizeof(v->port)) ? &v->port : NULL;
 	view_get(r, v->ep.conn, &v->conn, sizeof(v->conn));
 	view_get(r, v->ep.service, &v->service, sizeof(v->service));
 	view_get(r, v->ep.tx_cq, &v->tx_cq, sizeof(v->tx_cq));
@@ -258,7 +253,7 @@ static void view_ep(const struct hd_view_reader *r, const struct hd_ep *at, cons
 	if (!view_parts_get(r, at, &v) || is_voice(&v.ep))
 		return;
 	shown = (struct hd_view_ep){
-		.number = number_of(&v),
+		.number = hd_ep_number_shown(&v.ep),
 		.is_qp = v.ep.qp != NULL,
 		.kind = hd_ep_kind(&v.ep),
 		.state = state_of(&v),

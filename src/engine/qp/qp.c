@@ -29,11 +29,6 @@
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-uint32_t hd_ep_number(const struct hd_ep *ep)
-{
-	return ep->policy & HD_EP_NUMBERED ? (uint32_t)ep->bound_port->port << 8 | ep->slot : 0;
-}
-
 void hd_sender_of(const struct hd_node *node, uint32_t src, struct hd_sender *out)
 {
 	const struct hd_dest *dest = hd_dest_by_id((struct hd_node *)node, src);

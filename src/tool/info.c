@@ -196,17 +196,6 @@ static void print_nodes(const struct hd_seen_nodes *nodes)
 	}
 }
 
-/* The program whose node has this id, of those that are seen. */
-static const struct hd_seen_node *node_by_id(const struct hd_seen_nodes *nodes, const char *id)
-{
-	const struct hd_seen_node *node;
-
-	STAILQ_FOREACH(node, nodes, entry)
-		if (!strcmp(node->id, id))
-			return node;
-	return NULL;
-}
-
 /*
  * What keeps that program from taking in what is sent to it; NULL: nothing
  * that can be seen from here.
@@ -224,16 +213,35 @@ static const char *why_not_taken(const struct hd_seen_node *node)
 	return why;
 }
 
+/* What stands in the way of all that a program has to do; empty: nothing that can be seen. */
+static const char *halt_of(const struct hd_seen_node *node)
+{
+	return node->stopped ? "stopped" : node->progress == HD_PROGRESS_NONE ? "makes no progress" : "";
+}
+
+static void print_seen_ep(const struct hd_seen_nodes *nodes, const struct hd_seen_ep *ep)
+{
+	const struct hd_seen_node *other = *ep->answers ? hd_node_by_id(nodes, ep->answers) : NULL;
+
+	printf("             %s %s, %s: %u receives posted, %u sends under way, %u messages wait, %u completions unread%s%s",
+	       ep->kind, ep->number, ep->state, ep->receives, ep->sends, ep->waiting, ep->unread,
+	       *ep->waits_for ? "; waits for " : "", ep->waits_for);
+	if (other && *halt_of(other))
+		printf(": its program, %s (pid %d), %s%s", other->program, (int)other->pid,
+		       other->stopped ? "is " : "", halt_of(other));
+	putchar('\n');
+}
+
 static void print_seen_peer(const struct hd_seen_nodes *nodes, const struct hd_seen_peer *peer)
 {
-	const struct hd_seen_node *other = node_by_id(nodes, peer->id);
+	const struct hd_seen_node *other = hd_node_by_id(nodes, peer->id);
 	const char *why = other && *peer->waits_for ? why_not_taken(other) : NULL;
 	char name[80];
 
 	/* the beginning of an id is what lines of the log have of it */
 	if (other)
-		snprintf(name, sizeof(name), "%.8s (%s, pid %d%s)", peer->id, other->program, (int)other->pid,
-			 other->stopped ? ", stopped" : "");
+		snprintf(name, sizeof(name), "%.8s (%s, pid %d%s%s)", peer->id, other->program,
+			 (int)other->pid, *halt_of(other) ? ", " : "", halt_of(other));
 	else
 		snprintf(name, sizeof(name), "%.8s", peer->id);
 	printf("             peer %-28s %-8s credit %llu B, holds %llu B for it%s%s%s%s\n", name, peer->state,
@@ -249,16 +257,13 @@ static void print_inside(const struct hd_seen_nodes *nodes)
 	STAILQ_FOREACH(node, nodes, entry) {
 		printf("  %7d  %s, %s, node %.8s%s\n", (int)node->pid, node->program, node->front, node->id,
 		       node->stopped ? ": stopped, by a signal or a debugger: `kill -CONT` lets it go on"
-				     : "");
+		       : node->progress == HD_PROGRESS_NONE
+			       ? ": makes no progress: for half a second its program has called nothing here that does"
+			       : "");
 		if (*node->unseen)
 			printf("             not shown: %s\n", node->unseen);
-		for (unsigned i = 0; i < node->ep_count; i++) {
-			const struct hd_seen_ep *ep = &node->eps[i];
-
-			printf("             %s %s, %s: %u receives posted, %u sends under way, %u messages wait, %u completions unread%s%s\n",
-			       ep->kind, ep->number, ep->state, ep->receives, ep->sends, ep->waiting,
-			       ep->unread, *ep->waits_for ? "; waits for " : "", ep->waits_for);
-		}
+		for (unsigned i = 0; i < node->ep_count; i++)
+			print_seen_ep(nodes, &node->eps[i]);
 		for (unsigned i = 0; i < node->peer_count; i++)
 			print_seen_peer(nodes, &node->peers[i]);
 	}
@@ -407,6 +412,10 @@ static void json_links(struct hd_json *json, const struct hd_seen_node *node)
 static void json_inside(struct hd_json *json, const struct hd_seen_node *node)
 {
 	hd_json_text(json, "unseen", *node->unseen ? node->unseen : NULL);
+	if (node->progress == HD_PROGRESS_UNKNOWN)
+		hd_json_text(json, "progress", NULL);
+	else
+		hd_json_bool(json, "progress", node->progress == HD_PROGRESS_MADE);
 	hd_json_open(json, "endpoints", '[');
 	for (unsigned i = 0; i < node->ep_count; i++) {
 		const struct hd_seen_ep *ep = &node->eps[i];
@@ -420,6 +429,7 @@ static void json_inside(struct hd_json *json, const struct hd_seen_node *node)
 		hd_json_number(json, "waiting", ep->waiting);
 		hd_json_number(json, "unread", ep->unread);
 		hd_json_text(json, "waits_for", *ep->waits_for ? ep->waits_for : NULL);
+		hd_json_text(json, "answers", *ep->answers ? ep->answers : NULL);
 		hd_json_close(json, '}');
 	}
 	hd_json_close(json, ']');
@@ -485,6 +495,8 @@ static int info_show(void (*print)(const struct hd_host *host, const struct hd_s
 		hd_complain("cannot look for running programs: %s%s", strerror(-rc),
 			    rc == -ENOENT || rc == -EACCES ? ": mount /proc" : hd_advice(-rc));
 	hd_host_read(&host);
+	if (print != print_tables)
+		hd_progress_watch(&nodes);
 	print(&host, &nodes);
 	hd_nodes_free(&nodes);
 	if (fflush(stdout) || ferror(stdout)) {

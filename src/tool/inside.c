@@ -56,6 +56,8 @@ static void inside_ep(void *arg, const struct hd_view_ep *ep)
 	/* as verbs programs print queue pairs, and libfabric nothing */
 	snprintf(seen->number, sizeof(seen->number), ep->is_qp ? "0x%06x" : "%u", ep->number);
 	memcpy(seen->waits_for, ep->waits_for, sizeof(seen->waits_for));
+	if (ep->answers.word[0] || ep->answers.word[1])
+		hd_node_id_text(&ep->answers, seen->answers, sizeof(seen->answers));
 }
 
 static void inside_peer(void *arg, const struct hd_view_peer *peer)
@@ -65,8 +67,7 @@ static void inside_peer(void *arg, const struct hd_view_peer *peer)
 
 	if (!seen)
 		return;
-	snprintf(seen->id, sizeof(seen->id), "%016llx%016llx", (unsigned long long)peer->id.word[0],
-		 (unsigned long long)peer->id.word[1]);
+	hd_node_id_text(&peer->id, seen->id, sizeof(seen->id));
 	seen->state = peer->state;
 	seen->credit = peer->credit;
 	seen->held = peer->held;
@@ -78,12 +79,25 @@ void hd_inside_read(struct hd_seen_node *node, const struct hd_node_page *page)
 	struct inside in = { .node = node };
 	const struct hd_view_reader reader = { inside_get, &in };
 	const struct hd_view_calls calls = { inside_ep, inside_peer, &in };
+	struct hd_view_progress progress;
 
 	if (page->node_layout != hd_view_layout())
 		snprintf(node->unseen, sizeof(node->unseen),
 			 "it runs another build of Heddle: use the heddle beside its libraries");
-	else if (hd_view_node(&reader, page->node_addr, &calls))
+	else if (hd_view_progress(&reader, page->node_addr, &progress) ||
+		 hd_view_node(&reader, page->node_addr, &calls))
 		hd_host_unread(in.error, node->unseen, sizeof(node->unseen));
+	if (*node->unseen)
+		return;
+	node->at = page->node_addr;
+	node->turns = progress.turns;
+}
+
+bool hd_inside_progress(struct hd_seen_node *node, struct hd_view_progress *out)
+{
+	struct inside in = { .node = node };
+
+	return !hd_view_progress(&(struct hd_view_reader){ inside_get, &in }, node->at, out);
 }
 
 void hd_inside_free(struct hd_seen_node *node)

@@ -120,6 +120,12 @@ static bool is_stopped(pid_t pid)
 	return hd_proc_stat(pid, &state, &born) && (state == 'T' || state == 't');
 }
 
+void hd_node_id_text(const struct hd_node_id *id, char *text, size_t size)
+{
+	snprintf(text, size, "%016llx%016llx", (unsigned long long)id->word[0],
+		 (unsigned long long)id->word[1]);
+}
+
 static int add_node(struct hd_seen_nodes *nodes, pid_t pid, const struct hd_node_page *pages)
 {
 	struct hd_seen_node *node = calloc(1, sizeof(*node));
@@ -130,8 +136,7 @@ static int add_node(struct hd_seen_nodes *nodes, pid_t pid, const struct hd_node
 	node->stopped = is_stopped(pid);
 	copy_text(node->program, pages[0].program, sizeof(pages[0].program));
 	copy_text(node->front, pages[0].front, sizeof(pages[0].front));
-	snprintf(node->id, sizeof(node->id), "%016llx%016llx", (unsigned long long)pages[0].id.word[0],
-		 (unsigned long long)pages[0].id.word[1]);
+	hd_node_id_text(&pages[0].id, node->id, sizeof(node->id));
 	STAILQ_INSERT_TAIL(nodes, node, entry);
 	hd_inside_read(node, &pages[0]);
 	return read_links(node, &pages[0], &pages[1]);
@@ -261,6 +266,16 @@ int hd_nodes_scan(struct hd_seen_nodes *nodes)
 	}
 	free(processes);
 	return rc;
+}
+
+struct hd_seen_node *hd_node_by_id(const struct hd_seen_nodes *nodes, const char *id)
+{
+	struct hd_seen_node *node;
+
+	STAILQ_FOREACH(node, nodes, entry)
+		if (!strcmp(node->id, id))
+			return node;
+	return NULL;
 }
 
 void hd_nodes_free(struct hd_seen_nodes *nodes)

@@ -27,6 +27,7 @@ struct hd_seen_ep {
 	unsigned receives, sends, waiting, unread;
 	enum hd_view_cause cause;
 	char waits_for[96]; /* empty: nothing waits */
+	char answers[33];   /* the node whose answer that is; empty: it is another thing */
 };
 
 struct hd_seen_peer {
@@ -36,10 +37,19 @@ struct hd_seen_peer {
 	char waits_for[96];
 };
 
+enum hd_seen_progress {
+	HD_PROGRESS_UNKNOWN,
+	HD_PROGRESS_MADE,
+	HD_PROGRESS_NONE
+};
+
 struct hd_seen_node {
 	STAILQ_ENTRY(hd_seen_node) entry;
 	pid_t pid;
 	bool stopped; /* by a signal or a debugger */
+	enum hd_seen_progress progress;
+	uint64_t at;	/* where the node is in its process; 0: it cannot be read */
+	uint32_t turns; /* of progress that it had made when it was seen */
 	char program[33], front[17];
 	char id[33]; /* in hexadecimal */
 	unsigned link_count;
@@ -68,5 +78,17 @@ struct hd_node_page;
  */
 void hd_inside_read(struct hd_seen_node *node, const struct hd_node_page *page);
 void hd_inside_free(struct hd_seen_node *node);
+
+/*
+ * hd_progress_watch (progress.c): finds out which of these nodes make progress, of those where
+ * something waits, or for which something does: a program that has called nothing for half a second
+ * makes none. So it may take so long.
+ */
+void hd_progress_watch(struct hd_seen_nodes *nodes);
+/* hd_inside_progress (inside.c): a node that can be read. false: it cannot be any more. */
+bool hd_inside_progress(struct hd_seen_node *node, struct hd_view_progress *out);
+/* hd_node_id_text: an id in hexadecimal. hd_node_by_id: the node that has this one, or NULL. */
+void hd_node_id_text(const struct hd_node_id *id, char *text, size_t size);
+struct hd_seen_node *hd_node_by_id(const struct hd_seen_nodes *nodes, const char *id);
 
 #endif

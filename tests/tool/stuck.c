@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 /*
- * stuck WAY: a program that hangs in one of the ways in which programs do, with both ends in it. It
- * goes on to ask for completions, prints "ready" when it hangs, and ends with its standard input.
+ * stuck WAY: a program that hangs in one of the ways in which programs do, with both ends in it, or
+ * with a child as the other one (two.h). It goes on to ask for completions, prints "ready" when it
+ * hangs, and ends with its standard input.
  */
+#include "two.h"
+
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -14,10 +17,12 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
 #include <rdma/fi_trigger.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct side {
@@ -31,7 +36,7 @@ struct side {
 
 static struct side from, to;
 static fi_addr_t there;
-static char data[4096];
+static char data[4096], much[1 << 20];
 
 static void must(ssize_t rc, const char *what)
 {
@@ -43,7 +48,9 @@ static void must(ssize_t rc, const char *what)
 
 static void side_open(struct side *s, size_t completions)
 {
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = completions };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED,
+				      .size = completions,
+				      .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_info *hints = fi_allocinfo(), *info;
@@ -122,6 +129,17 @@ static void send_all(size_t len, bool receiver_reads)
 	}
 }
 
+static void hang_asking(struct fid_cq *cq)
+{
+	struct pollfd in = { .events = POLLIN };
+	struct fi_cq_tagged_entry e;
+
+	puts("ready");
+	fflush(stdout);
+	while (poll(&in, 1, 1) == 0)
+		fi_cq_read(cq, &e, 1);
+}
+
 static void hang(bool receiver_reads)
 {
 	struct pollfd in = { .events = POLLIN };
@@ -130,6 +148,66 @@ static void hang(bool receiver_reads)
 	fflush(stdout);
 	while (poll(&in, 1, 1) == 0)
 		ask(receiver_reads);
+}
+
+/* ---- the other end calls nothing any more ------------------------------------------------------ */
+
+/* Until one message has come, which it is told the way to. Then it stops itself, or just sleeps. */
+static void child_goes_away(const struct two *t, bool stops)
+{
+	struct fi_cq_tagged_entry e;
+	char name[128] = "";
+	size_t len = sizeof(name);
+
+	side_open(&to, 16);
+	must(fi_trecv(to.ep, data, sizeof(data), NULL, FI_ADDR_UNSPEC, 7, 0, NULL), "fi_trecv");
+	must(fi_getname(&to.ep->fid, name, &len), "fi_getname");
+	must(write(t->fd, name, sizeof(name)), "the name");
+	while (fi_cq_read(to.cq, &e, 1) == -FI_EAGAIN)
+		continue;
+	two_tell(t, 0);
+	if (stops)
+		raise(SIGSTOP);
+	else
+		two_hang(t);
+}
+
+/* A short message arrives, a long one is never asked for. */
+static void hang_at_child(bool stops)
+{
+	struct two t = two_begin();
+	struct fi_cq_tagged_entry e;
+	char name[128];
+	ssize_t rc;
+
+	if (t.is_child) {
+		child_goes_away(&t, stops);
+		return;
+	}
+	side_open(&from, 16);
+	must(read(t.fd, name, sizeof(name)) - (ssize_t)sizeof(name), "the name");
+	must(fi_av_insert(from.av, name, 1, &there, 0, NULL) - 1, "fi_av_insert");
+	while ((rc = fi_tsend(from.ep, data, 8, NULL, there, 7, NULL)) == -FI_EAGAIN)
+		fi_cq_read(from.sent, &e, 1);
+	must(rc, "fi_tsend");
+	while (fi_cq_read(from.sent, &e, 1) == -FI_EAGAIN)
+		continue;
+	two_hear(&t);
+	if (stops)
+		waitpid(t.pid, NULL, WUNTRACED);
+	must(fi_tsend(from.ep, much, sizeof(much), NULL, there, 7, NULL), "fi_tsend");
+	hang_asking(from.sent);
+	kill(t.pid, SIGKILL);
+}
+
+static void hang_away(void)
+{
+	hang_at_child(false);
+}
+
+static void hang_stopped(void)
+{
+	hang_at_child(true);
 }
 
 /* ---- what the program itself has not done ---------------------------------------------------- */
@@ -248,27 +326,35 @@ static void qp_connect(struct ibv_qp *qp, uint32_t other, uint16_t lid, bool no_
 	     "to RTS");
 }
 
+static void pair_post(struct pair *p)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
+
+	must(-ibv_post_send(p->qp[0], &wr, &bad), "ibv_post_send");
+}
+
+static void pair_make(struct pair *p, int i)
+{
+	struct ibv_qp_init_attr attr = { .send_cq = p->cq[i],
+					 .recv_cq = p->cq[i],
+					 .cap = { 4, 4, 1, 1, 0 },
+					 .qp_type = IBV_QPT_RC,
+					 .srq = i ? p->srq : NULL,
+					 .sq_sig_all = 1 };
+
+	p->qp[i] = must_be(ibv_create_qp(p->pd[i], &attr), "ibv_create_qp");
+}
+
 static void pair_send(struct pair *p)
 {
-	struct ibv_sge sge = { (uintptr_t)data, 8, p->mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
-
-	for (int i = 0; i < 2; i++) {
-		struct ibv_qp_init_attr attr = { .send_cq = p->cq[i],
-						 .recv_cq = p->cq[i],
-						 .cap = { 4, 4, 1, 1, 0 },
-						 .qp_type = IBV_QPT_RC,
-						 .srq = i ? p->srq : NULL,
-						 .sq_sig_all = 1 };
-
-		p->qp[i] = must_be(ibv_create_qp(p->pd[i], &attr), "ibv_create_qp");
-	}
+	for (int i = 0; i < 2; i++)
+		pair_make(p, i);
 	for (int i = 0; i < 2; i++)
 		qp_connect(p->qp[i], p->qp[!i]->qp_num, p->lid, i && p->unready);
 	if (p->paused)
 		must(-ibv_modify_qp(p->qp[0], &(struct ibv_qp_attr){ .qp_state = IBV_QPS_SQD }, IBV_QP_STATE),
 		     "to SQD");
-	must(-ibv_post_send(p->qp[0], &wr, &bad), "ibv_post_send");
+	pair_post(p);
 }
 
 /* When the sender has given up it begins again, so that whoever looks sees it wait. */
@@ -314,6 +400,43 @@ static void hang_paused(void)
 
 	p.paused = true;
 	hang_pair(p);
+}
+
+/*
+ * The child has taken one message, and stops itself: one that merely calls nothing has a thread that
+ * takes the next.
+ */
+static void hang_stopped_verbs(void)
+{
+	struct two t = two_begin();
+	struct pollfd in = { .events = POLLIN };
+	struct pair p = pair_open();
+	struct ibv_recv_wr *bad;
+	struct ibv_wc wc;
+	int i = t.is_child;
+
+	pair_make(&p, i);
+	two_tell(&t, p.qp[i]->qp_num);
+	qp_connect(p.qp[i], (uint32_t)two_hear(&t), p.lid, false);
+	if (i)
+		must(-ibv_post_recv(p.qp[i], &(struct ibv_recv_wr){ 0 }, &bad), "ibv_post_recv");
+	else
+		pair_post(&p);
+	while (!ibv_poll_cq(p.cq[i], 1, &wc))
+		continue;
+	if (i) {
+		two_tell(&t, 0);
+		raise(SIGSTOP);
+		return;
+	}
+	two_hear(&t);
+	waitpid(t.pid, NULL, WUNTRACED);
+	pair_post(&p);
+	puts("ready");
+	fflush(stdout);
+	while (poll(&in, 1, 1) == 0)
+		ibv_poll_cq(p.cq[0], 1, &wc);
+	kill(t.pid, SIGKILL);
 }
 
 static void hang_unready(void)
@@ -417,6 +540,9 @@ static const struct way {
 	{ "paused", hang_paused, 0, 0 },
 	{ "unready", hang_unready, 0, 0 },
 	{ "unanswered", hang_unanswered, 0, 0 },
+	{ "away", hang_away, 0, 0 },
+	{ "stopped", hang_stopped, 0, 0 },
+	{ "stopped-verbs", hang_stopped_verbs, 0, 0 },
 };
 
 int main(int argc, char **argv)

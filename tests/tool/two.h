@@ -19,6 +19,7 @@
 
 struct two {
 	bool is_child;
+	pid_t pid; /* of the child; in it 0 */
 	int fd;
 };
 
@@ -32,7 +33,7 @@ static inline struct two two_begin(void)
 		perror("two processes");
 		exit(1);
 	}
-	t = (struct two){ .is_child = pid == 0, .fd = fds[pid == 0] };
+	t = (struct two){ .is_child = pid == 0, .pid = pid, .fd = fds[pid == 0] };
 	close(fds[pid != 0]);
 	return t;
 }

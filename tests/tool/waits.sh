@@ -18,6 +18,7 @@ hang() {
 	coproc STUCK { exec "$heddle" run -t "$2" -l debug -- "${4:-$stuck}" "$1" 2>"$tap_scratch/log"; }
 	local reader=${STUCK[0]} writer=${STUCK[1]} word=
 	pid=$STUCK_PID
+	echo "$pid" >"$tap_scratch/pid"
 	read -r -t 60 word <&"$reader" || true
 	if [ -n "${3:-}" ]; then
 		kill -STOP "$pid"
@@ -37,6 +38,15 @@ json_says() {
 import json
 nodes = json.load(open('$tap_scratch/json'))['nodes']
 print([e['waits_for'] for n in nodes if n['program'] == 'stuck' for e in n['endpoints'] if e['waits_for']])"
+}
+
+# whether the node of libfabric's that hung last made progress, and whether its peer did
+json_progress() {
+	python3 -c "
+import json
+nodes = [n for n in json.load(open('$tap_scratch/json'))['nodes'] if n['interface'] == 'libfabric']
+own = [n for n in nodes if n['pid'] == $(cat "$tap_scratch/pid")]
+print([n['progress'] for n in own if n['peers']], [n['progress'] for n in nodes if n['id'] in [p['id'] for o in own for p in o['peers']]])"
 }
 
 # unanswered WHAT TRANSPORT ENDPOINT FOR [PROGRAM]: a call that nobody accepts: how its endpoint is shown, for whom it calls, and its listener
@@ -63,6 +73,7 @@ for t in shm tcp; do
 	check "a queue pair that finds no receive, $t" hang rnr $t
 	check_output "shows its state and how often it was tried" 'queue pair 0x[0-9a-f]{6}, RTS: .*waits for a receive to be posted here \(RNR, [0-6] of 6\)$' cat "$tap_scratch/said"
 	check_output "its sender waits for the answer" 'queue pair 0x[0-9a-f]{6}, RTS: .* 1 sends under way, .*waits for the other end.s answer to 1$' cat "$tap_scratch/said"
+	check_output "and nobody is said to make no progress" '^0$' grep -c 'no progress' "$tap_scratch/said"
 	check "a sender that does not read what has been sent, $t" hang sent-unread $t
 	check_output "is said to wait for that" 'rdm 0, open: 0 receives posted, .* 64 completions unread; waits for its completion queue to be read: it is full$' \
 		cat "$tap_scratch/said"
@@ -71,6 +82,16 @@ for t in shm tcp; do
 		cat "$tap_scratch/said"
 	check_output "which is named, with what is posted to it" '^ +shared receive queue [0-9]+, open: 0 receives posted' cat "$tap_scratch/said"
 	check_output "and what no program has opened is not shown" '^0$' grep -c RESET "$tap_scratch/said"
+	check "a sender whose peer calls nothing any more, $t" hang away $t
+	check_output "is said to wait for that" 'rdm 0, open: .* 1 sends under way, .*waits for the other end.s answer: its program, stuck \(pid [0-9]+\), makes no progress$' \
+		cat "$tap_scratch/said"
+	check_output "which its peer is said not to make" 'peer [0-9a-f]{8} \(stuck, pid [0-9]+, makes no progress\) +live' cat "$tap_scratch/said"
+	check_output "as it is where it stands itself" '^ +[0-9]+  stuck, libfabric, node [0-9a-f]{8}: makes no progress: ' cat "$tap_scratch/links"
+	check_output "and in JSON" '^\[True\] \[False\]$' json_progress
+	check "a sender whose peer has been stopped, $t" hang stopped $t
+	check_output "is said to wait for that" 'waits for the other end.s answer: its program, stuck \(pid [0-9]+\), is stopped$' cat "$tap_scratch/said"
+	check "a queue pair whose other end has been stopped, $t" hang stopped-verbs $t
+	check_output "is said to wait for that" 'RTS: .*waits for the other end.s answer to 1: its program, stuck \(pid [0-9]+\), is stopped$' cat "$tap_scratch/said"
 	check "a queue pair that is never RTR, $t" hang unready $t
 	check_output "is said to keep others waiting" 'queue pair 0x[0-9a-f]{6}, INIT: .*waits for this program to make it RTR \(ibv_modify_qp\)' cat "$tap_scratch/said"
 done

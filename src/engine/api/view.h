@@ -14,6 +14,8 @@
  * program that says the same.
  * hd_view_node: calls `ep` for each endpoint and `peer` for each peer of the node whose page says
  * `node`. The memory is taken for hostile: a node that does not fit is left where it stops fitting.
+ * hd_view_progress: how often it has made progress, modulo 2^32, and whether somebody sleeps there
+ * whom its peers wake.
  * 0; -EIO: the memory cannot be read. Any thread, no lock.
  */
 struct hd_view_reader {
@@ -36,7 +38,8 @@ struct hd_view_ep {
 	uint32_t waiting;  /* messages that have come, and wait for a receive */
 	uint32_t unread;   /* completions in its queues */
 	enum hd_view_cause cause;
-	char waits_for[96]; /* why the first thing that waits does; empty: nothing does */
+	struct hd_node_id answers; /* that node's answer is what waits_for says; zero: another thing */
+	char waits_for[96];	   /* why the first thing that waits does; empty: nothing does */
 };
 
 struct hd_view_peer {
@@ -54,7 +57,13 @@ struct hd_view_calls {
 	void *arg;
 };
 
+struct hd_view_progress {
+	uint32_t turns;
+	bool sleeps;
+};
+
 uint64_t hd_view_layout(void);
+int hd_view_progress(const struct hd_view_reader *reader, uint64_t node, struct hd_view_progress *out);
 int hd_view_node(const struct hd_view_reader *reader, uint64_t node, const struct hd_view_calls *calls);
 
 #endif

@@ -73,6 +73,7 @@ struct view_parts {
 	struct hd_bound_port port;
 	/* on whose credit or room the send queue waits; state DEAD: on nobody's */
 	struct hd_peer peer;
+	struct hd_node_id answers; /* the node whose answer its sends wait for; zero: not known */
 	/* of a counter that somebody waits for: where it is and shall be; equal: there is none */
 	uint64_t counted, wanted;
 	bool triggers; /* who waits is a triggered operation */
@@ -128,9 +129,22 @@ static void say_rnr(const struct view_parts *v, char *text, size_t size)
 		 left < q->retries ? q->retries - left : 0, q->retries);
 }
 
-static void say_queue_pair(const struct view_parts *v, char *text, size_t size)
+/* many: 0: it is not known how many. */
+static void say_answer(const struct view_parts *v, struct hd_view_ep *shown, uint32_t many)
+{
+	char to[16] = "";
+
+	if (many)
+		snprintf(to, sizeof(to), " to %u", many);
+	snprintf(shown->waits_for, sizeof(shown->waits_for), "the other end's answer%s", to);
+	shown->answers = v->answers;
+}
+
+static void say_queue_pair(const struct view_parts *v, struct hd_view_ep *shown)
 {
 	const struct hd_qp_life *l = &v->qp.life;
+	const size_t size = sizeof(shown->waits_for);
+	char *text = shown->waits_for;
 
 	if (v->qp.respq.rnr_wait.rq)
 		say_rnr(v, text, size);
@@ -145,7 +159,7 @@ static void say_queue_pair(const struct view_parts *v, char *text, size_t size)
 	else if (l->sq.stalled_on)
 		snprintf(text, size, "room in the link: the other end does not make progress");
 	else if (l->sq.next != l->sq.head)
-		snprintf(text, size, "the other end's answer to %u", l->sq.next - l->sq.head);
+		say_answer(v, shown, l->sq.next - l->sq.head);
 	else
 		snprintf(text, size, "%s",
 			 l->state == HD_QP_RTS ? "the other end to be reached"
@@ -170,11 +184,12 @@ static enum hd_view_cause cause_of(const struct view_parts *v, uint32_t waiting)
 									   : HD_VIEW_ELSE;
 }
 
-static void say_ep(const struct view_parts *v, const struct hd_view_ep *shown, char *text, size_t size)
+static void say_ep(const struct view_parts *v, struct hd_view_ep *shown)
 {
 	const char *peer = conn_waits_for(&v->conn);
+	const size_t size = sizeof(shown->waits_for);
+	char *text = shown->waits_for;
 
-	text[0] = '\0';
 	if (shown->cause == HD_VIEW_UNREAD || queue_is_full(&v->tx_cq))
 		snprintf(text, size, "its completion queue to be read: it is full");
 	else if (peer && v->conn.last.number)
@@ -184,11 +199,11 @@ static void say_ep(const struct view_parts *v, const struct hd_view_ep *shown, c
 	else if (v->service.pending)
 		snprintf(text, size, "this program to accept or reject calls (%u)", v->service.pending);
 	else if (v->ep.qp)
-		say_queue_pair(v, text, size);
+		say_queue_pair(v, shown);
 	else if (shown->cause == HD_VIEW_NO_RECEIVE)
 		snprintf(text, size, "a receive to be posted here: no receive that fits is");
 	else if (shown->sends)
-		snprintf(text, size, "the other end's answer");
+		say_answer(v, shown, 0);
 	else if (v->counted < v->wanted)
 		snprintf(text, size, "its counter, %" PRIu64 " of %" PRIu64 " (%s)", v->counted, v->wanted,
 			 v->triggers ? "a triggered operation" : "fi_cntr_wait");
@@ -222,6 +237,22 @@ static void view_counters_get(const struct hd_view_reader *r, struct view_parts 
 			return;
 }
 
+/* Whom the first of its sends that are under way is for. */
+static void view_answers_get(const struct hd_view_reader *r, struct view_parts *v)
+{
+	struct hd_transfer transfer;
+	struct hd_dest dest;
+	struct hd_peer peer;
+	const struct hd_peer *at = NULL;
+
+	if (v->ep.qp && view_get(r, v->qp.life.dest, &dest, sizeof(dest)))
+		at = dest.peer;
+	else if (view_get(r, v->ep.transfers.tqh_first, &transfer, sizeof(transfer)))
+		at = transfer.pending.peer;
+	if (view_get(r, at, &peer, sizeof(peer)))
+		v->answers = peer.id;
+}
+
 static bool view_parts_get(const struct hd_view_reader *r, const struct hd_ep *at, struct view_parts *v)
 {
 	memset(v, 0, sizeof(*v));
@@ -236,12 +267,10 @@ static bool view_parts_get(const struct hd_view_reader *r, const struct hd_ep *a
 	view_get(r, v->ep.service, &v->service, sizeof(v->service));
 	view_get(r, v->ep.tx_cq, &v->tx_cq, sizeof(v->tx_cq));
 	view_counters_get(r, v);
-	if (!v->ep.qp)
-		return true;
-	if (!view_get(r, v->ep.qp, &v->qp, sizeof(v->qp)))
+	if (v->ep.qp && !view_get(r, v->ep.qp, &v->qp, sizeof(v->qp)))
 		return false;
-	if (v->qp.life.sq.stalled_on)
-		view_get(r, v->qp.life.sq.stalled_on, &v->peer, sizeof(v->peer));
+	view_get(r, v->qp.life.sq.stalled_on, &v->peer, sizeof(v->peer));
+	view_answers_get(r, v);
 	return true;
 }
 
@@ -263,7 +292,7 @@ static void view_ep(const struct hd_view_reader *r, const struct hd_ep *at, cons
 		.unread = unread_in(&v.rx_cq) + (v.ep.tx_cq != v.ep.rx_cq ? unread_in(&v.tx_cq) : 0),
 	};
 	shown.cause = cause_of(&v, shown.waiting);
-	say_ep(&v, &shown, shown.waits_for, sizeof(shown.waits_for));
+	say_ep(&v, &shown);
 	calls->ep(calls->arg, &shown);
 }
 
@@ -330,6 +359,16 @@ static int view_peers(const struct hd_view_reader *r, const struct hd_links *lin
 			return -EIO;
 		view_peer(&p, calls);
 	}
+	return 0;
+}
+
+int hd_view_progress(const struct hd_view_reader *reader, uint64_t at, struct hd_view_progress *out)
+{
+	struct hd_core core;
+
+	if (!view_get(reader, (const void *)(uintptr_t)at, &core, sizeof(core)))
+		return -EIO;
+	*out = (struct hd_view_progress){ .turns = core.turns, .sleeps = core.arms > 0 };
 	return 0;
 }
 

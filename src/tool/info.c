@@ -249,17 +249,27 @@ static void print_seen_peer(const struct hd_seen_nodes *nodes, const struct hd_s
 	       why ? ": " : "", why ? why : "");
 }
 
+static void print_seen_node(const struct hd_seen_node *node)
+{
+	printf("  %7d  %s, %s, node %.8s", (int)node->pid, node->program, node->front, node->id);
+	if (node->threads)
+		printf(", %u of its threads asleep in it (rpoll, rrecv, ibv_get_cq_event, dat_cno_wait)",
+		       node->threads);
+	if (node->stopped)
+		puts(": stopped, by a signal or a debugger: `kill -CONT` lets it go on");
+	else if (node->progress == HD_PROGRESS_NONE)
+		puts(": makes no progress: for half a second its program has called nothing here that does");
+	else
+		putchar('\n');
+}
+
 static void print_inside(const struct hd_seen_nodes *nodes)
 {
 	const struct hd_seen_node *node;
 
 	puts("\nEndpoints and queue pairs, and what they wait for");
 	STAILQ_FOREACH(node, nodes, entry) {
-		printf("  %7d  %s, %s, node %.8s%s\n", (int)node->pid, node->program, node->front, node->id,
-		       node->stopped ? ": stopped, by a signal or a debugger: `kill -CONT` lets it go on"
-		       : node->progress == HD_PROGRESS_NONE
-			       ? ": makes no progress: for half a second its program has called nothing here that does"
-			       : "");
+		print_seen_node(node);
 		if (*node->unseen)
 			printf("             not shown: %s\n", node->unseen);
 		for (unsigned i = 0; i < node->ep_count; i++)
@@ -416,6 +426,7 @@ static void json_inside(struct hd_json *json, const struct hd_seen_node *node)
 		hd_json_text(json, "progress", NULL);
 	else
 		hd_json_bool(json, "progress", node->progress == HD_PROGRESS_MADE);
+	hd_json_number(json, "threads_asleep", node->threads);
 	hd_json_open(json, "endpoints", '[');
 	for (unsigned i = 0; i < node->ep_count; i++) {
 		const struct hd_seen_ep *ep = &node->eps[i];

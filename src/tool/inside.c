@@ -91,6 +91,7 @@ void hd_inside_read(struct hd_seen_node *node, const struct hd_node_page *page)
 		return;
 	node->at = page->node_addr;
 	node->turns = progress.turns;
+	node->threads = progress.threads;
 }
 
 bool hd_inside_progress(struct hd_seen_node *node, struct hd_view_progress *out)

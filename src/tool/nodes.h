@@ -26,15 +26,15 @@ struct hd_seen_ep {
 	const char *kind, *state;
 	unsigned receives, sends, waiting, unread;
 	enum hd_view_cause cause;
-	char waits_for[96]; /* empty: nothing waits */
-	char answers[33];   /* the node whose answer that is; empty: it is another thing */
+	char waits_for[HD_VIEW_TEXT]; /* empty: nothing waits */
+	char answers[33];	      /* the node whose answer that is; empty: another thing */
 };
 
 struct hd_seen_peer {
 	char id[33];
 	const char *state;
 	unsigned long long credit, held;
-	char waits_for[96];
+	char waits_for[HD_VIEW_TEXT];
 };
 
 enum hd_seen_progress {
@@ -48,8 +48,9 @@ struct hd_seen_node {
 	pid_t pid;
 	bool stopped; /* by a signal or a debugger */
 	enum hd_seen_progress progress;
-	uint64_t at;	/* where the node is in its process; 0: it cannot be read */
-	uint32_t turns; /* of progress that it had made when it was seen */
+	uint64_t at;	  /* where the node is in its process; 0: it cannot be read */
+	uint32_t turns;	  /* of progress that it had made when it was seen */
+	unsigned threads; /* that slept for all of it */
 	char program[33], front[17];
 	char id[33]; /* in hexadecimal */
 	unsigned link_count;

@@ -496,6 +496,106 @@ static void hang_unanswered(void)
 	fi_freeinfo(hints);
 }
 
+/* ---- a thread that waits for what does not come ----------------------------------------------- */
+
+static void thread_begin(void *(*run)(void *arg), void *arg)
+{
+	pthread_t thread;
+
+	must(-pthread_create(&thread, NULL, run, arg), "a thread");
+}
+
+/* Until the thread has been asleep for a while, which is all that the program does. */
+static void hang_asleep(void)
+{
+	struct pollfd in = { .events = POLLIN };
+
+	poll(NULL, 0, 300);
+	puts("ready");
+	fflush(stdout);
+	poll(&in, 1, -1);
+	fflush(stdout);
+	_exit(0);
+}
+
+static void *wait_completion(void *arg)
+{
+	struct fi_cq_tagged_entry e;
+
+	fi_cq_sread(arg, &e, 1, NULL, -1);
+	return arg;
+}
+
+static void hang_asleep_cq(void)
+{
+	must(fi_trecv(to.ep, data, sizeof(data), NULL, FI_ADDR_UNSPEC, 7, 0, NULL), "fi_trecv");
+	thread_begin(wait_completion, to.cq);
+	hang_asleep();
+}
+
+static void *wait_event(void *arg)
+{
+	struct fi_eq_cm_entry entry;
+	uint32_t event;
+
+	fi_eq_sread(arg, &event, &entry, sizeof(entry), -1, 0);
+	return arg;
+}
+
+/* A listener that nobody calls. */
+static void hang_asleep_eq(void)
+{
+	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_info *hints = fi_allocinfo(), *info;
+	struct fid_fabric *fabric;
+	struct fid_pep *pep;
+	struct fid_eq *eq;
+
+	hints->caps = FI_MSG;
+	hints->ep_attr->type = FI_EP_MSG;
+	must(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints, &info), "fi_getinfo");
+	must(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
+	must(fi_eq_open(fabric, &attr, &eq, NULL), "fi_eq_open");
+	must(fi_passive_ep(fabric, info, &pep, NULL), "fi_passive_ep");
+	must(fi_pep_bind(pep, &eq->fid, 0), "fi_pep_bind");
+	must(fi_listen(pep), "fi_listen");
+	thread_begin(wait_event, eq);
+	hang_asleep();
+}
+
+static void *wait_cq_event(void *arg)
+{
+	struct ibv_cq *cq;
+
+	ibv_get_cq_event(arg, &cq, &arg);
+	return arg;
+}
+
+/* Whether the queue was armed before, as ibv_get_cq_event(3) has it, or that was forgotten. */
+static void hang_asleep_verbs(bool armed)
+{
+	struct pair p = pair_open();
+	struct ibv_comp_channel *channel =
+		must_be(ibv_create_comp_channel(p.context[0]), "ibv_create_comp_channel");
+
+	p.cq[0] = must_be(ibv_create_cq(p.context[0], 16, NULL, channel, 0), "ibv_create_cq");
+	pair_make(&p, 0);
+	if (armed)
+		must(-ibv_req_notify_cq(p.cq[0], 0), "ibv_req_notify_cq");
+	thread_begin(wait_cq_event, channel);
+	hang_asleep();
+}
+
+static void hang_asleep_armed(void)
+{
+	hang_asleep_verbs(true);
+}
+
+static void hang_asleep_unarmed(void)
+{
+	hang_asleep_verbs(false);
+}
+
 /* ---- messages without receives, and a queue that is not read ---------------------------------- */
 
 static void hang_no_receive(void)
@@ -540,6 +640,10 @@ static const struct way {
 	{ "paused", hang_paused, 0, 0 },
 	{ "unready", hang_unready, 0, 0 },
 	{ "unanswered", hang_unanswered, 0, 0 },
+	{ "asleep-cq", hang_asleep_cq, 16, 16 },
+	{ "asleep-eq", hang_asleep_eq, 0, 0 },
+	{ "asleep-armed", hang_asleep_armed, 0, 0 },
+	{ "asleep-unarmed", hang_asleep_unarmed, 0, 0 },
 	{ "away", hang_away, 0, 0 },
 	{ "stopped", hang_stopped, 0, 0 },
 	{ "stopped-verbs", hang_stopped_verbs, 0, 0 },

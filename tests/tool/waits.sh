@@ -99,6 +99,14 @@ done
 check "a send queue that was stopped" hang paused shm
 check_output "waits for the program" 'queue pair 0x[0-9a-f]{6}, SQD: .* 1 sends under way, .*waits for this program to make it RTS \(ibv_modify_qp\)$' \
 	cat "$tap_scratch/said"
+for way in cq:'a completion':'fi_cq_sread, dat_evd_wait':'rdm [0-9]+' eq:'an event':'fi_eq_sread, rdma_get_cm_event':'listener [0-9]+' \
+	armed:'an event of its completion queue':'ibv_get_cq_event, dat_cno_wait':'queue pair 0x[0-9a-f]{6}' \
+	unarmed:'an event, which is not asked for \(ibv_req_notify_cq\)':'ibv_get_cq_event, dat_cno_wait':'queue pair 0x[0-9a-f]{6}'; do
+	IFS=: read -r name what how ep <<<"$way"
+	check "a thread that sleeps for what does not come, $name" hang "asleep-$name" shm
+	check_output "is told of, and for how long" "$ep, [A-Za-z]+: .* waits for $what, [0-9]+\\.[0-9] s so far \\($how\\)$" cat "$tap_scratch/said"
+	check_output "of all its endpoints those alone are" '^[12]$' grep -c 's so far' "$tap_scratch/said"
+done
 check "a counter that does not get where it is waited for" hang counter shm
 check_output "is told with both numbers" 'waits for its counter, 1 of 6 \(fi_cntr_wait\)$' cat "$tap_scratch/said"
 check "a triggered operation whose time does not come" hang triggered shm

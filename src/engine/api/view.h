@@ -23,6 +23,8 @@ struct hd_view_reader {
 	void *arg;
 };
 
+#define HD_VIEW_TEXT 128
+
 enum hd_view_cause {
 	HD_VIEW_ELSE, /* nothing, or something that others have no part in */
 	HD_VIEW_NO_RECEIVE,
@@ -38,17 +40,17 @@ struct hd_view_ep {
 	uint32_t waiting;  /* messages that have come, and wait for a receive */
 	uint32_t unread;   /* completions in its queues */
 	enum hd_view_cause cause;
-	struct hd_node_id answers; /* that node's answer is what waits_for says; zero: another thing */
-	char waits_for[96];	   /* why the first thing that waits does; empty: nothing does */
+	struct hd_node_id answers;    /* whose answer waits_for speaks of; zero: of none */
+	char waits_for[HD_VIEW_TEXT]; /* why the first thing that waits does; empty: nothing does */
 };
 
 struct hd_view_peer {
 	struct hd_node_id id;
 	const char *state;
-	uint64_t credit;    /* bytes that may be sent to it now */
-	uint64_t held;	    /* bytes of it that wait here for receives */
-	bool sends_wait;    /* something is queued for it */
-	char waits_for[96]; /* likewise */
+	uint64_t credit;	      /* bytes that may be sent to it now */
+	uint64_t held;		      /* bytes of it that wait here for receives */
+	bool sends_wait;	      /* something is queued for it */
+	char waits_for[HD_VIEW_TEXT]; /* likewise */
 };
 
 struct hd_view_calls {
@@ -60,6 +62,7 @@ struct hd_view_calls {
 struct hd_view_progress {
 	uint32_t turns;
 	bool sleeps;
+	uint32_t threads; /* of its program, that sleep for all of it */
 };
 
 uint64_t hd_view_layout(void);

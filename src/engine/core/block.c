@@ -73,6 +73,16 @@ int hd_block_turn(struct hd_node *node, bool beside)
 
 /* ---- sleeping for all of the node ------------------------------------------------------------ */
 
+/* By one more, or one less. With the lock. */
+static void block_asleep(const struct hd_block *how, int by)
+{
+	if (!how->at)
+		return;
+	how->at->threads += by;
+	if (by > 0)
+		how->at->since = how->since;
+}
+
 /* With the lock. */
 static void block_wake_up(struct hd_node *node)
 {
@@ -87,14 +97,16 @@ static void block_wake_up(struct hd_node *node)
 
 static void block_cancelled(void *arg)
 {
-	struct hd_node *node = arg;
+	const struct hd_block *how = arg;
+	struct hd_node *node = how->node;
 
 	hd_node_lock(node);
+	block_asleep(how, -1);
 	block_wake_up(node);
 	hd_node_unlock(node);
 }
 
-static int block_sleep(struct hd_node *node, const struct hd_block *how)
+static int block_sleep(struct hd_node *node, struct hd_block *how)
 {
 	struct hd_poll all = how->on;
 	int rc = 0;
@@ -108,7 +120,7 @@ static int block_sleep(struct hd_node *node, const struct hd_block *how)
 			all.ms = ms;
 		hd_count(node, HD_COUNT_SLEEPS);
 		hd_node_unlock(node);
-		hd_sleep_on(&all, block_cancelled, node, &rc);
+		hd_sleep_on(&all, block_cancelled, how, &rc);
 		hd_node_lock(node);
 	}
 	block_wake_up(node);
@@ -117,9 +129,11 @@ static int block_sleep(struct hd_node *node, const struct hd_block *how)
 
 static void beside_cancelled(void *arg)
 {
-	struct hd_node *node = arg;
+	const struct hd_block *how = arg;
+	struct hd_node *node = how->node;
 
 	hd_node_lock(node);
+	block_asleep(how, -1);
 	hd_core(node)->worker.besides--;
 	hd_node_unlock(node);
 }
@@ -140,7 +154,7 @@ static int block_beside(struct hd_node *node, struct hd_block *how)
 	how->told = true;
 	hd_core(node)->worker.besides++;
 	hd_node_unlock(node);
-	hd_sleep_on(&on, beside_cancelled, node, &rc);
+	hd_sleep_on(&on, beside_cancelled, how, &rc);
 	hd_node_lock(node);
 	hd_core(node)->worker.besides--;
 	return rc;
@@ -148,8 +162,14 @@ static int block_beside(struct hd_node *node, struct hd_block *how)
 
 int hd_block(struct hd_node *node, struct hd_block *how)
 {
+	int rc;
+
 	hd_assert_locked(node);
-	return how->beside ? block_beside(node, how) : block_sleep(node, how);
+	how->node = node;
+	block_asleep(how, 1);
+	rc = how->beside ? block_beside(node, how) : block_sleep(node, how);
+	block_asleep(how, -1);
+	return rc;
 }
 
 /* ---- descriptors of the program's ------------------------------------------------------------ */

@@ -156,8 +156,17 @@ struct hd_poll {
 	int cancel;
 	bool any_signal; /* interrupts, with -EINTR */
 };
+/* Threads that sleep at an object, and hd_ticks() when the wait of the last one began. */
+struct hd_asleep {
+	int threads;
+	uint64_t since;
+};
 struct hd_block {
-	struct hd_poll on; /* fds with room for one more than count */
+	struct hd_poll on;    /* fds with room for one more than count */
+	struct hd_node *node; /* hd_block sets it */
+	/* where it counts as asleep meanwhile, for who looks in, since this time; NULL: nowhere */
+	struct hd_asleep *at;
+	uint64_t since;
 	/* another thread of the program makes progress there: that is left out */
 	bool beside;
 	bool told; /* false at first: the node's thread knows of this wait */

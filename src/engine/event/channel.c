@@ -18,18 +18,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct hd_channel {
-	struct hd_lock lock;
-	struct hd_node *node;
-	TAILQ_HEAD(, hd_channel_item) items; /* each once, however often it waits */
-	int fd;
-	struct hd_busy_poll busy_poll; /* under the node's lock, as what follows */
-	/*
-	 * the program does not sleep in hd_channel_wait, as far as we know: it polls the descriptor
-	 */
-	bool watched;
-};
-
 int hd_channel_open(struct hd_node *node, struct hd_channel **out)
 {
 	struct hd_channel *ch = calloc(1, sizeof(*ch));
@@ -204,6 +192,8 @@ static int wait_once(struct hd_channel *ch, struct wait *w)
 		return 0;
 	}
 	w->nap.beside = beside;
+	if (!w->nap.since)
+		w->nap.since = hd_ticks();
 	w->nap.on.ms = w->due ? (int)((w->due - now) / HD_NS_PER_MS) + 1 : -1;
 	return hd_block(node, &w->nap);
 }
@@ -212,7 +202,7 @@ int hd_channel_wait(struct hd_channel *ch, int timeout_ms, const atomic_bool *st
 {
 	struct wait w = { .due = timeout_ms < 0 ? 0 : hd_now_ns() + (uint64_t)timeout_ms * HD_NS_PER_MS,
 			  .fds = { { .fd = ch->fd, .events = POLLIN } },
-			  .nap.on = { .fds = w.fds, .count = 1 } };
+			  .nap = { .on = { .fds = w.fds, .count = 1 }, .at = &ch->asleep } };
 	struct hd_node *node = ch->node;
 	int rc = 0;
 

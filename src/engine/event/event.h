@@ -18,6 +18,7 @@
 #include "engine/event/evq.h"
 #include "engine/event/state.h"
 #include "engine/event/waiters.h"
+#include "engine/event/wset.h"
 
 struct hd_overflow {
 	STAILQ_ENTRY(hd_overflow) entry;
@@ -37,6 +38,19 @@ static inline void hd_overflow_set_read(struct hd_overflow *o, void (*read)(stru
 {
 	o->read = read;
 }
+
+struct hd_channel {
+	struct hd_lock lock;
+	struct hd_node *node;
+	TAILQ_HEAD(, hd_channel_item) items; /* each once, however often it waits */
+	int fd;
+	struct hd_busy_poll busy_poll; /* under the node's lock, as what follows */
+	/*
+	 * the program does not sleep in hd_channel_wait, as far as we know: it polls the descriptor
+	 */
+	bool watched;
+	struct hd_asleep asleep; /* threads in hd_channel_wait */
+};
 
 struct hd_cq {
 	struct hd_cq_ring r; /* first: engine.h reads it inline */

@@ -41,6 +41,7 @@ struct hd_evq {
 	uint32_t changes; /* of hooks */
 	int users;	  /* objects bound, here and in fronts */
 	int sleepers;	  /* threads that sleep or are about to */
+	uint64_t since;	  /* as in struct hd_waiters */
 	bool fd_armed;	  /* a program polls epoll_fd */
 	bool served;	  /* a program polls wake_fd: nodes make progress by themselves */
 	void (*tell)(void *arg, const struct hd_event *event); /* who gets them instead; constant */

@@ -212,10 +212,13 @@ static bool evq_nodes_settle(struct hd_evq *evq, struct hd_node *node)
 	return there;
 }
 
-static void sleepers_add(struct hd_evq *evq, int by)
+/* One more, or one less; since: of one more. */
+static void sleepers_add(struct hd_evq *evq, int by, uint64_t since)
 {
 	hd_lock_take(&evq->lock);
 	evq->sleepers += by;
+	if (by > 0)
+		evq->since = since;
 	hd_lock_give(&evq->lock);
 }
 
@@ -223,19 +226,19 @@ static void evq_nodes_wake_up(void *arg)
 {
 	struct hd_evq *evq = arg;
 
-	sleepers_add(evq, -1);
+	sleepers_add(evq, -1, 0);
 	each_node(evq, evq_nodes_settle);
 }
 
-/* 0, -EINTR. */
-static int evq_nodes_block(struct hd_evq *evq, struct hd_poll *on)
+/* since: hd_ticks() when the wait began. 0, -EINTR. */
+static int evq_nodes_block(struct hd_evq *evq, uint64_t since, struct hd_poll *on)
 {
 	struct pollfd p = { .fd = evq->epoll_fd, .events = POLLIN };
 	int rc = 0;
 
 	on->fds = &p;
 	on->count = 1;
-	sleepers_add(evq, 1);
+	sleepers_add(evq, 1, since);
 	if (!each_node(evq, evq_nodes_settle) && !hd_evq_has(evq))
 		hd_sleep_on(on, evq_nodes_wake_up, evq, &rc);
 	evq_nodes_wake_up(evq);
@@ -255,6 +258,7 @@ static int left_ms(uint64_t end)
  */
 static int wait_until(struct hd_evq *evq, uint64_t end, struct hd_poll *on)
 {
+	const uint64_t since = hd_ticks();
 	int rc = 0;
 
 	while (!rc && !hd_evq_has(evq)) {
@@ -268,7 +272,7 @@ static int wait_until(struct hd_evq *evq, uint64_t end, struct hd_poll *on)
 		else if (moved)
 			sched_yield();
 		else
-			rc = evq_nodes_block(evq, on);
+			rc = evq_nodes_block(evq, since, on);
 	}
 	return rc;
 }
@@ -310,6 +314,6 @@ int hd_evq_arm(struct hd_evq *evq)
 
 bool hd_evq_watched(struct hd_evq *evq, bool on)
 {
-	sleepers_add(evq, on ? 1 : -1);
+	sleepers_add(evq, on ? 1 : -1, hd_ticks());
 	return each_node(evq, evq_nodes_settle) || hd_evq_has(evq);
 }

@@ -220,10 +220,10 @@ static void waiters_cancelled(void *arg)
 }
 
 /*
- * Sleep once, if nothing is there; the lock is held before and after. cancel: as in
- * struct hd_poll. 0, -EINTR.
+ * Sleep once, if nothing is there; the lock is held before and after. since: hd_ticks() when the
+ * wait began; cancel: as in struct hd_poll. 0, -EINTR.
  */
-static int waiters_block(struct hd_waiters *w, int ms, int cancel)
+static int waiters_block(struct hd_waiters *w, uint64_t since, int ms, int cancel)
 {
 	struct hd_node *node = w->node;
 	struct waiters_nap nap = { .w = w,
@@ -236,6 +236,7 @@ static int waiters_block(struct hd_waiters *w, int ms, int cancel)
 	int timer = hd_timer_next_ms(node), rc = 0;
 
 	w->sleepers++;
+	w->since = since;
 	hd_waiters_update(w);
 	if (hd_sleep_arm(node) == 0) {
 		if (ms < 0 || (timer >= 0 && timer < ms))
@@ -302,7 +303,7 @@ int hd_waiters_wait(struct hd_waiters *w, hd_ready_fn ready, uint64_t arg, int t
 		else if (!moved)
 			rc = hd_busy_poll_on(&w->busy_poll, &looking, 0, hd_ticks())
 				     ? waiters_blink(node, &looking)
-				     : waiters_block(w, ms, cancel);
+				     : waiters_block(w, looking.begun, ms, cancel);
 		else if (++turns % HOLD_TURNS == 0)
 			waiters_breathe(node);
 	}

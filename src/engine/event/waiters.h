@@ -31,6 +31,8 @@ struct hd_waiters {
 	bool woken;	      /* wake_fd has been written and not drained */
 	_Atomic int block_fd; /* eventfd for threads, -1 until wanted; as wake_fd */
 	int sleepers;	      /* threads that sleep or are about to */
+	/* hd_ticks(): when the last of them began to wait, while there are any: for who looks in */
+	uint64_t since;
 	/* block_fd has been written; stays readable until the last of to_wake is awake */
 	bool block_woken;
 	/* something has happened since, which those do not know who lay down later */

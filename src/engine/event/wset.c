@@ -214,10 +214,10 @@ static void wset_cancelled(void *arg)
 }
 
 /*
- * Sleep once, if nothing is there; the set's lock is held before and after. cancel: as in struct
- * hd_poll. -EINTR: a signal handler ran.
+ * Sleep once, if nothing is there; the set's lock is held before and after. since: hd_ticks() when
+ * the wait began; cancel: as in struct hd_poll. -EINTR: a signal handler ran.
  */
-static int wset_block(struct hd_wset *set, int ms, int cancel)
+static int wset_block(struct hd_wset *set, uint64_t since, int ms, int cancel)
 {
 	struct pollfd p = { .fd = set->epoll_fd, .events = POLLIN };
 	const struct hd_poll on = { .fds = &p, .count = 1, .ms = ms, .cancel = cancel, .any_signal = true };
@@ -225,6 +225,7 @@ static int wset_block(struct hd_wset *set, int ms, int cancel)
 	bool there;
 
 	set->sleepers++;
+	set->since = since;
 	there = hd_wset_arm_all(set, HD_WSET_BY_THREADS);
 	hd_lock_give(&set->lock);
 	if (there)
@@ -273,7 +274,7 @@ static int wset_wait(struct hd_wset *set, int timeout_ms, bool counts)
 		else if (!moved && hd_busy_poll_on(&set->busy_poll, &looking, 0, hd_ticks()))
 			wset_blink(set, &looking);
 		else if (!moved)
-			interrupted = wset_block(set, left, cancel);
+			interrupted = wset_block(set, looking.begun, left, cancel);
 		else if (++turns % HOLD_TURNS == 0)
 			wset_breathe(set);
 	}

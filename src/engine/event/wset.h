@@ -41,6 +41,7 @@ struct hd_wset {
 	int wake_fd;
 	pid_t owner;
 	int sleepers;
+	uint64_t since;		  /* as in struct hd_waiters */
 	bool fd_armed;		  /* a program has been told that it may poll epoll_fd */
 	_Atomic bool woken;	  /* wake_fd has been written since it was drained last */
 	_Atomic uint32_t signals; /* as in struct hd_waiters */

@@ -4,8 +4,10 @@
  * See engine/api/view.h. All that is copied here is of another process: no
  * pointer in it leads anywhere.
  */
+#include "base/clock.h"
 #include "engine/engine.h"
 #include "engine/ep/ep.h"
+#include "engine/event/event.h"
 #include "engine/link/link.h"
 #include "engine/node/node.h"
 #include "engine/qp/qp.h"
@@ -31,6 +33,16 @@ uint64_t hd_view_layout(void)
 		sizeof(struct hd_rq),
 		sizeof(struct hd_cq),
 		sizeof(struct hd_cntr),
+		sizeof(struct hd_channel),
+		sizeof(struct hd_evq),
+		sizeof(struct hd_wset),
+		sizeof(struct hd_transfer),
+		sizeof(struct hd_dest),
+		offsetof(struct hd_core, arms),
+		offsetof(struct hd_core, worker.besides),
+		offsetof(struct hd_evq, since),
+		offsetof(struct hd_channel, asleep),
+		offsetof(struct hd_ep, transfers),
 		offsetof(struct hd_names, eps),
 		offsetof(struct hd_links, peers),
 		offsetof(struct hd_ep, qp),
@@ -77,6 +89,11 @@ struct view_parts {
 	/* of a counter that somebody waits for: where it is and shall be; equal: there is none */
 	uint64_t counted, wanted;
 	bool triggers; /* who waits is a triggered operation */
+	/* at its queues of completions and events; how == NULL: nobody is known to sleep there */
+	struct view_sleep {
+		const char *what, *how;
+		uint64_t since; /* hd_ticks(); 0: not known */
+	} sleep;
 };
 
 /* One by which a front hears what other processes ask: no program has opened it. */
@@ -184,6 +201,18 @@ static enum hd_view_cause cause_of(const struct view_parts *v, uint32_t waiting)
 									   : HD_VIEW_ELSE;
 }
 
+/* A thread that sleeps is no fault: it is what an idle program does. */
+static void say_sleep(const struct view_sleep *sleep, char *text, size_t size)
+{
+	const uint64_t now = hd_ticks(),
+		       us = now > sleep->since ? (now - sleep->since) / hd_ticks_per_us() : 0;
+
+	if (sleep->since)
+		snprintf(text, size, "%s, %.1f s so far (%s)", sleep->what, (double)us / 1e6, sleep->how);
+	else if (sleep->how)
+		snprintf(text, size, "%s (%s)", sleep->what, sleep->how);
+}
+
 static void say_ep(const struct view_parts *v, struct hd_view_ep *shown)
 {
 	const char *peer = conn_waits_for(&v->conn);
@@ -207,6 +236,8 @@ static void say_ep(const struct view_parts *v, struct hd_view_ep *shown)
 	else if (v->counted < v->wanted)
 		snprintf(text, size, "its counter, %" PRIu64 " of %" PRIu64 " (%s)", v->counted, v->wanted,
 			 v->triggers ? "a triggered operation" : "fi_cntr_wait");
+	if (!*text)
+		say_sleep(&v->sleep, text, size);
 }
 
 /* What is waited for of this counter, if anything is. */
@@ -235,6 +266,51 @@ static void view_counters_get(const struct hd_view_reader *r, struct view_parts 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (view_counter_get(r, all[i], v))
 			return;
+}
+
+/* Threads in a wait set, where the queue is in one. */
+static bool view_wset_get(const struct hd_view_reader *r, const struct hd_waiters *w, struct hd_wset *set)
+{
+	struct hd_wgroup group;
+
+	return view_get(r, w->group, &group, sizeof(group)) && view_get(r, group.set, set, sizeof(*set)) &&
+	       set->sleepers > 0;
+}
+
+static struct view_sleep sleep_at_cq(const struct hd_view_reader *r, const struct hd_cq *cq)
+{
+	struct hd_channel channel;
+	struct hd_wset set;
+
+	if (cq->none)
+		return (struct view_sleep){ 0 };
+	if (cq->w.sleepers > 0)
+		return (struct view_sleep){ "a completion", "fi_cq_sread, dat_evd_wait", cq->w.since };
+	if (view_wset_get(r, &cq->w, &set))
+		return (struct view_sleep){ "a completion", "fi_cq_sread, fi_wait", set.since };
+	if (view_get(r, cq->channel, &channel, sizeof(channel)) && channel.asleep.threads > 0)
+		return (struct view_sleep){ cq->notice == HD_NOTICE_NONE
+						    ? "an event, which is not asked for (ibv_req_notify_cq)"
+						    : "an event of its completion queue",
+					    "ibv_get_cq_event, dat_cno_wait", channel.asleep.since };
+	if (cq->w.fd_armed)
+		return (struct view_sleep){ "a completion, at its queue's descriptor", "fi_trywait", 0 };
+	return (struct view_sleep){ 0 };
+}
+
+static void view_sleep_get(const struct hd_view_reader *r, struct view_parts *v)
+{
+	struct hd_evq evq;
+
+	v->sleep = sleep_at_cq(r, &v->rx_cq);
+	if (!v->sleep.how)
+		v->sleep = sleep_at_cq(r, &v->tx_cq);
+	if (v->sleep.how || !view_get(r, v->ep.evq, &evq, sizeof(evq)))
+		return;
+	if (evq.sleepers > 0)
+		v->sleep = (struct view_sleep){ "an event", "fi_eq_sread, rdma_get_cm_event", evq.since };
+	else if (evq.fd_armed)
+		v->sleep = (struct view_sleep){ "an event, at its queue's descriptor", "fi_trywait", 0 };
 }
 
 /* Whom the first of its sends that are under way is for. */
@@ -269,6 +345,7 @@ static bool view_parts_get(const struct hd_view_reader *r, const struct hd_ep *a
 	view_counters_get(r, v);
 	if (v->ep.qp && !view_get(r, v->ep.qp, &v->qp, sizeof(v->qp)))
 		return false;
+	view_sleep_get(r, v);
 	view_get(r, v->qp.life.sq.stalled_on, &v->peer, sizeof(v->peer));
 	view_answers_get(r, v);
 	return true;
@@ -368,7 +445,9 @@ int hd_view_progress(const struct hd_view_reader *reader, uint64_t at, struct hd
 
 	if (!view_get(reader, (const void *)(uintptr_t)at, &core, sizeof(core)))
 		return -EIO;
-	*out = (struct hd_view_progress){ .turns = core.turns, .sleeps = core.arms > 0 };
+	*out = (struct hd_view_progress){ .turns = core.turns,
+					  .sleeps = core.arms > 0,
+					  .threads = (uint32_t)(core.worker.sleepers + core.worker.besides) };
 	return 0;
 }
 

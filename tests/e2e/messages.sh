@@ -260,10 +260,10 @@ if command -v fi_info >/dev/null && command -v fi_pingpong >/dev/null; then
 	# passive: no endpoint that listens can be had, which the other end only asks for by a socket of its own
 	passive() {
 		local server
-		timeout 20 "$W" timerfd_create EPERM fi_pingpong -p heddle -e msg -B 47606 &
+		timeout 20 "$W" timerfd_create EPERM fi_pingpong -p heddle -e msg -B 17606 &
 		server=$!
 		while kill -0 "$server" 2>/dev/null; do
-			timeout 20 fi_pingpong -p heddle -e msg -P 47606 127.0.0.1 >"$S/passive" 2>&1
+			timeout 20 fi_pingpong -p heddle -e msg -P 17606 127.0.0.1 >"$S/passive" 2>&1
 			sleep 0.1
 		done
 	}

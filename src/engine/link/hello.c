@@ -518,6 +518,9 @@ static bool last_words_come(const struct hd_peer *peer)
 		return false;
 	if (peer->joining)
 		return true;
+	/* who joins is of our user, whatever others call themselves: of him we are told */
+	if (peer->realm != HD_REALM_HERE && peer->realm != hd_realm_own())
+		return false;
 	for (int i = 0; i < hd_core(node)->port_count; i++) {
 		struct hd_port *port = hd_core(node)->ports[i];
 
@@ -534,11 +537,14 @@ bool hd_hello_is_missed(const struct hd_peer *peer)
 
 void hd_link_missed(struct hd_node *node, const struct hd_node_id *id)
 {
-	struct hd_peer *peer = hd_peer_of_ours(node, id);
+	/* both may have waited: see hd_peer_of_ours */
+	struct hd_peer *const peers[] = { hd_peer_find(node, id, hd_realm_own()),
+					  hd_peer_find(node, id, HD_REALM_HERE) };
 
 	hd_assert_locked(node);
-	if (peer && hd_hello_is_missed(peer))
-		hd_peer_busy(peer); /* and is dropped outside of the transport */
+	for (int i = 0; i < 2; i++)
+		if (peers[i] && hd_hello_is_missed(peers[i]))
+			hd_peer_busy(peers[i]); /* and is dropped outside of the transport */
 }
 
 /* The first link to a peer has gone in the middle of the greeting. */

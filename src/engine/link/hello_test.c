@@ -3,6 +3,7 @@
 /* The greeting: calls that cross, come twice, come to nothing, or take their time. */
 #include "engine/test/test_wire.h"
 #include "said.h"
+#include "skip.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -492,9 +493,47 @@ static void node_closes_between_two_tries(void **state)
 	close(fd);
 }
 
+/* ---- who goes before he is greeted ----------------------------------------------------------- */
+
+static struct hd_node_id joins;
+
+static bool somebody_joins(struct hd_port *port, const struct hd_node_id *id)
+{
+	return !memcmp(id, &joins, sizeof(joins));
+}
+
+/* Of another user, who calls himself as one of ours that is joining: he can't be that one. */
+static void who_is_of_another_user_is_not_waited_for(void **state)
+{
+	struct hd_transport tells;
+	struct hd_port *port;
+	struct wire w;
+	struct side s;
+
+	skip_unless(geteuid() == 0, "run as root: only root can be another user");
+	side_open(&s);
+	port = hd_core(s.node)->ports[0];
+	tells = *port->transport;
+	tells.joining = somebody_joins;
+	port->transport = &tells;
+	assert_int_equal(seteuid(65534), 0);
+	wire_dial(&w, &s);
+	assert_int_equal(seteuid(0), 0);
+	joins = w.id;
+	say_hello(&w);
+	wire_hear_kind(&w, HD_PKT_HELLO);
+	assert_non_null(hd_peer_find(s.node, &w.id, hd_realm_of_user(65534)));
+	wire_hang_up(&w);
+	for (int i = 0; i < 2000; i++)
+		hd_node_poll(s.node);
+	assert_null(hd_peer_find(s.node, &w.id, hd_realm_of_user(65534)));
+	side_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_is_of_another_user_is_not_waited_for),
 		cmocka_unit_test(second_call_does_not_disturb_the_first),
 		cmocka_unit_test(closes_while_a_caller_is_greeted),
 		cmocka_unit_test(closes_unheard_while_a_caller_is_greeted),

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "base/config.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -152,6 +153,27 @@ static bool parse_range(const struct hd_setting_info *info, const char *text, st
 	       config_within(info, out->last);
 }
 
+/* "10.1.0.0/16", or nothing. */
+static bool parse_subnet(const char *text, struct meaning *out)
+{
+	char address[16];
+	size_t len = strcspn(text, "/");
+	const char *rest = *text ? parse_number(text + len + !!text[len], false, &out->last) : NULL;
+	struct in_addr in;
+
+	if (!*text)
+		return true;
+	if (!rest || *rest || !text[len] || out->last < 1 || out->last > 31 || len >= sizeof(address))
+		return false;
+	memcpy(address, text, len);
+	address[len] = '\0';
+	if (inet_pton(AF_INET, address, &in) != 1)
+		return false;
+	out->last = UINT32_MAX << (32 - out->last) & UINT32_MAX;
+	out->first = ntohl(in.s_addr) & out->last;
+	return true;
+}
+
 static bool parse_choice(const struct hd_setting_info *info, const char *text, struct meaning *out)
 {
 	size_t len = strlen(text);
@@ -193,6 +215,8 @@ static bool config_parse(const struct hd_setting_info *info, const char *text, s
 		return parse_bool(text, out);
 	case HD_KIND_RANGE:
 		return parse_range(info, text, out);
+	case HD_KIND_SUBNET:
+		return parse_subnet(text, out);
 	case HD_KIND_SIZE:
 	case HD_KIND_COUNT:
 	case HD_KIND_MS:
@@ -226,6 +250,9 @@ void hd_setting_help(unsigned i, char *text, size_t size)
 	case HD_KIND_STRING:
 		snprintf(text, size, "a text such as %s", info->allowed);
 		break;
+	case HD_KIND_SUBNET:
+		snprintf(text, size, "an IPv4 subnet such as %s", info->allowed);
+		break;
 	case HD_KIND_CHOICE:
 		allowed_words(info->allowed, text, size);
 		break;
@@ -253,18 +280,26 @@ static void warn_bad_value(unsigned i, const char *variable, const char *text)
 
 	hd_setting_help(i, help, sizeof(help));
 	hd_warn("%s=\"%s\" is not understood: it takes %s; using the default, %s", variable, text, help,
-		settings[i].fallback);
+		*settings[i].fallback ? settings[i].fallback : "which is empty");
 }
 
-static void config_store(struct value *value, const char *text, const struct meaning *m, bool range,
+static void config_store(struct value *value, const char *text, const struct meaning *m, bool two,
 			 const char *source)
 {
-	atomic_store(&value->number, range ? m->first << 32 | m->last : m->first);
+	atomic_store(&value->number, two ? m->first << 32 | m->last : m->first);
 	atomic_store(&value->source, source);
 	atomic_store(&value->text, text);
 }
 
-/* load_lock held. An empty variable counts as unset, except that a text may be empty. */
+/* What this variable says; NULL: it is unset, or empty, which is no different. */
+static const char *config_said(const char *variable)
+{
+	const char *text = secure_getenv(variable);
+
+	return text && *text ? text : NULL;
+}
+
+/* load_lock held. */
 static void load_one(unsigned i)
 {
 	const struct hd_setting_info *info = &settings[i];
@@ -273,13 +308,13 @@ static void load_one(unsigned i)
 	char variable[64];
 
 	snprintf(variable, sizeof(variable), "%s", info->env);
-	const char *text = secure_getenv(variable);
+	const char *text = config_said(variable);
 	if (!text) {
 		snprintf(variable, sizeof(variable), "FI_%s", info->env);
-		text = secure_getenv(variable);
+		text = config_said(variable);
 	}
 	const char *source = text ? intern(variable) : NULL;
-	text = text && (*text || info->kind == HD_KIND_STRING) ? intern(text) : NULL;
+	text = text ? intern(text) : NULL;
 	if (!text) {
 		text = info->fallback;
 		source = NULL;
@@ -294,7 +329,7 @@ static void load_one(unsigned i)
 		source = NULL;
 		config_parse(info, text, &m);
 	}
-	config_store(value, text, &m, info->kind == HD_KIND_RANGE, source);
+	config_store(value, text, &m, info->kind == HD_KIND_RANGE || info->kind == HD_KIND_SUBNET, source);
 }
 
 static void before_fork(void)
@@ -379,6 +414,13 @@ struct hd_range hd_config_range(enum hd_setting id)
 	uint64_t n = config_number_of(id, HD_KIND_RANGE);
 
 	return (struct hd_range){ .first = (uint32_t)(n >> 32), .last = (uint32_t)n };
+}
+
+struct hd_subnet hd_config_subnet(enum hd_setting id)
+{
+	uint64_t n = config_number_of(id, HD_KIND_SUBNET);
+
+	return (struct hd_subnet){ (uint32_t)(n >> 32), (uint32_t)n };
 }
 
 const char *hd_config_source(enum hd_setting id)

@@ -20,9 +20,10 @@ enum hd_setting_kind {
 	HD_KIND_CHOICE, /* one of a list of words */
 	HD_KIND_SIZE,	/* bytes, with an optional K, M or G of 1024 */
 	HD_KIND_COUNT,
-	HD_KIND_BOOL,  /* yes or no; 1, 0, true, false, on and off are understood */
-	HD_KIND_MS,    /* milliseconds */
-	HD_KIND_RANGE, /* first-last, or one number */
+	HD_KIND_BOOL,	/* yes or no; 1, 0, true, false, on and off are understood */
+	HD_KIND_MS,	/* milliseconds */
+	HD_KIND_RANGE,	/* first-last, or one number */
+	HD_KIND_SUBNET, /* of IPv4, or empty */
 };
 
 /* What hd_config_choice(HD_SET_TRANSPORT) returns. */
@@ -45,6 +46,10 @@ struct hd_range {
 	uint32_t first, last; /* both included */
 };
 
+struct hd_subnet {
+	uint32_t net, mask;
+};
+
 /*
  * hd_config_load reads every setting from the environment and sets the log level. A bad value is
  * warned of once and the default is used; the first load warns of variables that are no setting
@@ -65,6 +70,8 @@ bool hd_config_bool(enum hd_setting id);
 unsigned hd_config_ms(enum hd_setting id);	     /* milliseconds */
 unsigned hd_config_choice(enum hd_setting id);	     /* index into the list of words */
 struct hd_range hd_config_range(enum hd_setting id); /* {0, 0} when unset */
+/* address and mask in the host's byte order, both 0 when unset */
+struct hd_subnet hd_config_subnet(enum hd_setting id);
 
 /*
  * hd_config_source names the variable that the value came from, or returns NULL

@@ -172,6 +172,35 @@ static void empty_value_is_the_default(void **state)
 	assert_int_equal(hd_config_size(HD_SET_EAGER_SHM), 32 << 10);
 }
 
+static void empty_value_hides_no_other_name(void **state)
+{
+	set("FI_HEDDLE_TRANSPORT", "tcp");
+	set("HEDDLE_TRANSPORT", "");
+	assert_int_equal(hd_config_choice(HD_SET_TRANSPORT), HD_USE_TCP);
+	assert_string_equal(hd_config_source(HD_SET_TRANSPORT), "FI_HEDDLE_TRANSPORT");
+	set("FI_HEDDLE_ADDR", "lo");
+	set("HEDDLE_ADDR", "");
+	assert_string_equal(hd_config_str(HD_SET_ADDR), "lo");
+}
+
+static void subnets_are_of_ip4(void **state)
+{
+	static const char *const bad[] = { "abc",	   "10.1.0.0",	 "10.1.0.0/",
+					   "10.1.0.0/32",  "10.1.0.0/0", "10.1.0/16",
+					   "10.1.0.0/16x", "/16",	 "fd00::/8" };
+
+	set("HEDDLE_LID_SUBNET", "10.1.2.3/16");
+	assert_int_equal(hd_config_subnet(HD_SET_LID_SUBNET).net, 0x0a010000);
+	assert_int_equal(hd_config_subnet(HD_SET_LID_SUBNET).mask, 0xffff0000);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		set("HEDDLE_LID_SUBNET", bad[i]);
+		assert_int_equal(warnings, i + 1);
+		assert_int_equal(hd_config_subnet(HD_SET_LID_SUBNET).mask, 0);
+		assert_string_equal(hd_config_str(HD_SET_LID_SUBNET), "");
+		assert_null(hd_config_source(HD_SET_LID_SUBNET));
+	}
+}
+
 static void text_stays_valid_after_a_reload(void **state)
 {
 	set("HEDDLE_ALLOW", "10.0.0.0/8");
@@ -220,6 +249,8 @@ int main(void)
 		cmocka_unit_test_setup(libfabric_name_counts_where_ours_is_unset, clean_environment),
 		cmocka_unit_test_setup(bad_values_warn_once_and_give_the_default, clean_environment),
 		cmocka_unit_test_setup(empty_value_is_the_default, clean_environment),
+		cmocka_unit_test_setup(empty_value_hides_no_other_name, clean_environment),
+		cmocka_unit_test_setup(subnets_are_of_ip4, clean_environment),
 		cmocka_unit_test_setup(text_stays_valid_after_a_reload, clean_environment),
 		cmocka_unit_test_setup(getter_of_another_kind_returns_zero, clean_environment),
 		cmocka_unit_test_setup(settings_are_found_by_either_name, clean_environment),

@@ -491,6 +491,8 @@ static_assert(sizeof(struct hd_atomic) == 8, "segments follow without a gap");
  * are cumulative and wrap; windows stay below 2^31 units.
  */
 #define HD_UNIT 64u
+/* bytes granted to a new peer where there is room: a quarter of it may go in one message */
+#define HD_WINDOW_FIRST (256u << 10)
 #define HD_UNIT_MESSAGE 4u
 #define HD_UNITS_RTS 6u /* a request to send, with its offer */
 /* a READ, a FLUSH, or a WRITE without its data, until it has been carried out */

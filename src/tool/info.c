@@ -14,6 +14,7 @@
 #include "base/advice.h"
 #include "base/config.h"
 #include "base/rsocket_files.h"
+#include "engine/wire.h"
 #include "tool/fronts.h"
 #include "tool/host.h"
 #include "tool/json.h"
@@ -120,6 +121,15 @@ static const char *or_empty(const char *text)
 	return *text ? text : "(empty)";
 }
 
+/* What of a setting takes effect, where that is less than it says; else NULL. */
+static const char *setting_cap(unsigned i)
+{
+	static_assert(HD_WINDOW_FIRST / 4 == 64 << 10, "this is what is told");
+	const bool is_eager = i == HD_SET_EAGER_SHM || i == HD_SET_EAGER_TCP;
+
+	return is_eager && hd_config_size(i) > HD_WINDOW_FIRST / 4 ? "64K" : NULL;
+}
+
 static void print_settings(void)
 {
 	puts("\nSettings: value, [default]");
@@ -129,8 +139,9 @@ static void print_settings(void)
 		char help[160];
 
 		hd_setting_help(i, help, sizeof(help));
-		printf("  %-24s %s [%s]%s%s\n", info->env, or_empty(hd_config_str(i)),
-		       or_empty(info->fallback), source ? " from " : "", source ? source : "");
+		printf("  %-24s %s [%s]%s%s%s%s\n", info->env, or_empty(hd_config_str(i)),
+		       or_empty(info->fallback), source ? " from " : "", source ? source : "",
+		       setting_cap(i) ? "; in force: " : "", setting_cap(i) ? setting_cap(i) : "");
 		printf("      %s Takes %s.\n", info->meaning, help);
 	}
 }
@@ -362,6 +373,7 @@ static void json_settings(struct hd_json *json)
 		hd_json_text(json, "value", hd_config_str(i));
 		hd_json_text(json, "default", info->fallback);
 		hd_json_text(json, "source", hd_config_source(i));
+		hd_json_text(json, "in_force", setting_cap(i) ? setting_cap(i) : hd_config_str(i));
 		hd_json_text(json, "takes", help);
 		hd_json_text(json, "meaning", info->meaning);
 		hd_json_close(json, '}');

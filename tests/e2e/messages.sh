@@ -293,7 +293,7 @@ END
 		skip "groups" "allow user namespaces (sysctl user.max_user_namespaces), and install iproute2"
 	fi
 	rows <<'END'
-a subnet of LIDs that is none | HEDDLE_LID_SUBNET: "abc" is no IPv4 subnet such as 10.1.0.0/16; taking that | heddle run -s LID_SUBNET=abc ibv_devinfo
+a subnet of LIDs that is none | HEDDLE_LID_SUBNET="abc" is not understood: it takes an IPv4 subnet such as 10.1.0.0/16; using the default, which is empty | HEDDLE_LID_SUBNET=abc heddle run ibv_devinfo
 one that this host is not in | no IPv4 address in HEDDLE_LID_SUBNET=203.0.113.0/24: set it to one of .heddle info., or use heddle1 | heddle run -s LID_SUBNET=203.0.113.0/24 ibv_devinfo
 one that is too great | is no LID [(]1 to 49151[)]: set HEDDLE_LID_SUBNET to a smaller one, or use heddle1 | heddle run -a lo -s LID_SUBNET=0.0.0.0/1 ibv_devinfo
 nobody who listens | no connection, it was .*: is the other program running, and is that its address and port | heddle run -l info rping -c -a 127.0.0.1 -p 9

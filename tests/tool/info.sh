@@ -49,8 +49,12 @@ check_output "with FI_ in front as well" 'FI_HEDDLE_EAGER_SMH is no setting: is 
 check_output "one that nobody knows" 'HEDDLE_HOME is no setting: the nearest is HEDDLE_' env HEDDLE_HOME=/ "$heddle" info
 check_output "once too" '^1$' env HEDDLE_HOME=/ sh -c "$heddle info 2>&1 >/dev/null | wc -l"
 check_output "an interface that there is not" 'HEDDLE_ADDR="eth77,lo": there is no interface eth77:' env HEDDLE_ADDR=eth77,lo "$heddle" info
+check_output "once" '^1$' bash -c 'HEDDLE_ADDR=eth77,lo "$0" info 2>&1 | grep -c "there is no interface eth77"' "$heddle"
+check_output "a subnet of LIDs that is none is not in force" 'HEDDLE_LID_SUBNET +[(]empty[)] [[](empty|[(]empty[)])[]]$' env HEDDLE_LID_SUBNET=abc "$heddle" info
+check_output "and warned of once" '^1$' bash -c 'HEDDLE_LID_SUBNET=abc "$0" info 2>&1 | grep -c "HEDDLE_LID_SUBNET=.abc. is not understood"' "$heddle"
+check_output "of EAGER what is in force" 'HEDDLE_EAGER_TCP +1G [[]64K[]] from HEDDLE_EAGER_TCP; in force: 64K$' env HEDDLE_EAGER_TCP=1G "$heddle" info
 check_output "an address that there is not" 'this host has no address 192[.]0[.]2[.]251:' env HEDDLE_ADDR=lo,192.0.2.251 "$heddle" info
-check_output "a text is shown with an example" 'Takes a text such as 10[.]1[.]0[.]0/16[.]' "$heddle" info
+check_output "a subnet is shown with an example" 'Takes an IPv4 subnet such as 10[.]1[.]0[.]0/16[.]' "$heddle" info
 # with_files COMMAND…: where these are the files of rsockets
 with_files() {
 	# shellcheck disable=SC2016

@@ -74,6 +74,8 @@ struct hd_own_address {
 	char interface[16];
 };
 int hd_own_addresses(struct hd_own_address *out, int max);
+/* hd_addr_is_judged: somebody has said already what is wrong with HEDDLE_ADDR. Before all else. */
+void hd_addr_is_judged(void);
 
 /*
  * hd_node_dead: true in a child forked from the process that opened the node: calls on it fail with

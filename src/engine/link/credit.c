@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#define WINDOW_FIRST ((256u << 10) / HD_UNIT) /* units granted to a new peer */
+#define WINDOW_FIRST (HD_WINDOW_FIRST / HD_UNIT)
 
 /*
  * A grant is published when it is worth so much of the window. While at most half of the window is

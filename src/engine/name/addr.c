@@ -329,11 +329,20 @@ static void explain_word(const char *word, char *why, size_t size)
 	snprintf(why + used, size - used, "%s%s %s", used ? ", " : "", what, word);
 }
 
+static bool addr_judged;
+
+void hd_addr_is_judged(void)
+{
+	addr_judged = true;
+}
+
 /* Says which words of HEDDLE_ADDR choose nothing. */
 static void check_wanted(const char *list, const struct ifaddrs *all)
 {
 	char copy[256], *word, *rest = copy, why[256] = "";
 
+	if (addr_judged)
+		return;
 	snprintf(copy, sizeof(copy), "%s", list);
 	while ((word = strsep(&rest, ", "))) {
 		const struct ifaddrs *i = all;

@@ -20,6 +20,7 @@ HV_PUBLIC int heddle_verbs_device(int i, char *name, char *what, size_t size)
 {
 	struct hv_port port;
 
+	hd_addr_is_judged(); /* who asks has a node of its own */
 	if (i < 0 || i >= HV_DEVICES)
 		return -1;
 	snprintf(name, 16, "%s", hv_devices[i].name);

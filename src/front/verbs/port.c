@@ -23,27 +23,6 @@ static uint32_t mask_of(int bits)
 	return bits ? UINT32_MAX << (32 - bits) : 0;
 }
 
-/* "10.1.0.0/16"; false for anything else. */
-static bool parse_subnet(const char *text, uint32_t *net, uint32_t *mask)
-{
-	char copy[64], *slash, *end;
-	struct in_addr in;
-	long bits;
-
-	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
-		return false;
-	slash = strchr(copy, '/');
-	if (!slash)
-		return false;
-	*slash++ = '\0';
-	bits = strtol(slash, &end, 10);
-	if (inet_pton(AF_INET, copy, &in) != 1 || end == slash || *end || bits < 1 || bits > 31)
-		return false;
-	*mask = mask_of((int)bits);
-	*net = ntohl(in.s_addr) & *mask;
-	return true;
-}
-
 static bool port_ip_of(const struct hd_own_address *a, uint32_t *ip)
 {
 	if (a->addr.ss_family != AF_INET)
@@ -78,16 +57,12 @@ static void load_lid(const struct hd_own_address *a, int count, struct hv_port *
 {
 	const char *setting = hd_config_str(HD_SET_LID_SUBNET);
 	const struct hd_own_address *own;
-	bool chosen = *setting != '\0';
+	const struct hd_subnet subnet = hd_config_subnet(HD_SET_LID_SUBNET);
+	const bool chosen = subnet.mask != 0;
 	uint32_t host;
 
-	if (chosen && !parse_subnet(setting, &port->ip, &port->mask)) {
-		HD_LOG_EVERY_MS(
-			60000, HD_LOG_WARN,
-			"HEDDLE_LID_SUBNET: \"%s\" is no IPv4 subnet such as 10.1.0.0/16; taking that of the first address",
-			setting);
-		chosen = false;
-	}
+	port->ip = subnet.net;
+	port->mask = subnet.mask;
 	own = port_pick(a, count, chosen, port);
 	if (!own) {
 		port->ip = port->mask = 0;

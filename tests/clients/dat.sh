@@ -14,17 +14,6 @@ flock -w 600 9 || { echo "dat.sh: another run does not end" >&2 && exit 2; }
 seconds=120 said=0
 complaint='[Ee]rror|ERROR|FAIL|[Ff]ailed|[Ww]arning|Test Error|bad |mismatch'
 
-# await FILE PATTERN PID: until a line of the file matches, while the process lives
-await() {
-	local i
-	for ((i = 0; i < 1200; i++)); do
-		! grep -Eq "$2" "$1" || return 0
-		kill -0 "$3" 2>/dev/null || return 1
-		sleep 0.05
-	done
-	return 1
-}
-
 # serve PATTERN program args…: starts a server over $t; returns when it prints that, and somebody listens at the TCP port $listens: of some of these
 # programs the ends tell each other where they are by a socket that they open after they have said that they wait
 serve() {

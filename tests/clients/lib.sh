@@ -50,6 +50,17 @@ export FI_PROVIDER_PATH=$BUILD
 
 scratch=$(mktemp -d)
 cleaners=()
+# await FILE PATTERN PID: until a line of the file matches, while the process lives
+await() {
+	local i
+	for ((i = 0; i < 1200; i++)); do
+		! grep -Eq "$2" "$1" || return 0
+		kill -0 "$3" 2>/dev/null || return 1
+		sleep 0.05
+	done
+	return 1
+}
+
 clean_up() {
 	local c
 	for c in ${cleaners[@]+"${cleaners[@]}"}; do $c; done

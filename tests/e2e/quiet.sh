@@ -99,21 +99,12 @@ cm_server() {
 cm_client() { begin client rping -c -a 127.0.0.1 -p $port -C "$(much "$1" 10 100000000)"; }
 
 # dtest for what ends by itself, and dapltest for what goes on
-dat_ready() {
-	local i
-	for ((i = 0; i < 400; i++)); do
-		! grep -Eq "$1" "$scratch/server" || return 0
-		kill -0 "$server" 2>/dev/null || return 1
-		sleep 0.05
-	done
-	return 1
-}
 dat_server() {
 	free_port
 	if [ "$1" = nobody ]; then
-		begin server stdbuf -oL dtest -P heddle && dat_ready 'Server is waiting|Server waiting'
+		begin server stdbuf -oL dtest -P heddle && await "$scratch/server" 'Server is waiting|Server waiting' "$server"
 	else
-		begin server stdbuf -oL dapltest -T S -D heddle -n "$port_last" && dat_ready 'Service Point Ready'
+		begin server stdbuf -oL dapltest -T S -D heddle -n "$port_last" && await "$scratch/server" 'Service Point Ready' "$server"
 	fi
 }
 dat_client() {

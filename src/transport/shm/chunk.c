@@ -107,16 +107,20 @@ static bool get_take(struct hd_shm_copying *c, struct hd_get *p, uint32_t *k)
 	return true;
 }
 
-/* The chunk that the helper gives back, if it does. false: nobody can copy it. */
+/* The chunk that the helper gives back, as it says it, or 0: none, or it has been taken back. */
+static uint32_t get_returned(const struct hd_shm_copying *c, const struct hd_shm_fetch *pp)
+{
+	if (pp->copy == HD_SHM_NO_COPY || (pp->flags & HD_SHM_FETCH_ALONE))
+		return 0;
+	return hd_shm_fetch_word(c, pp, &hd_shm_fetch_copy(c, pp)->returned);
+}
+
+/* That one is ours now, if there is any. false: nobody can copy it, and this is said once. */
 static bool get_take_back(struct hd_shm_link *l, struct hd_get *p)
 {
-	const struct hd_shm_copying *c = &l->copying;
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
-	uint32_t value;
+	uint32_t value = get_returned(&l->copying, pp);
 
-	if (pp->copy == HD_SHM_NO_COPY || (pp->flags & HD_SHM_FETCH_ALONE))
-		return true;
-	value = hd_shm_fetch_word(c, pp, &hd_shm_fetch_copy(c, pp)->returned);
 	if (!value)
 		return true;
 	pp->flags |= HD_SHM_FETCH_ALONE;
@@ -148,20 +152,26 @@ static bool sender_gone(const struct hd_shm_link *l)
 	return l->state == HD_SHM_ENDING || atomic_load_explicit(&l->other->closed, memory_order_relaxed);
 }
 
+static bool is_copied(const struct hd_shm_copying *c, const struct hd_get *p)
+{
+	const struct hd_shm_fetch *pp = (const struct hd_shm_fetch *)p->priv;
+	uint64_t helped = 0;
+
+	if (pp->copy != HD_SHM_NO_COPY)
+		helped = hd_shm_fetch_word(c, pp, &hd_shm_fetch_copy(c, pp)->helped);
+	return pp->ours + helped >= hd_shm_chunks(p->len);
+}
+
 static enum hd_shm_fetch_state get_look(struct hd_shm_link *l, struct hd_get *p)
 {
 	const struct hd_shm_copying *c = &l->copying;
 	struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
-	uint64_t chunks = hd_shm_chunks(p->len), helped = 0;
 
 	if (pp->after || pp->flags & HD_SHM_FETCH_LOST)
 		return HD_SHM_FETCH_WAITS;
 	if (!get_take_back(l, p))
 		return hd_shm_fetch_verdict(c, pp, HD_SHM_FETCH_FAILED);
-	if (pp->copy != HD_SHM_NO_COPY)
-		helped = hd_shm_fetch_word(c, pp, &hd_shm_fetch_copy(c, pp)->helped);
-	return pp->ours + helped < chunks ? HD_SHM_FETCH_WAITS
-					  : hd_shm_fetch_verdict(c, pp, HD_SHM_FETCH_DONE);
+	return is_copied(c, p) ? hd_shm_fetch_verdict(c, pp, HD_SHM_FETCH_DONE) : HD_SHM_FETCH_WAITS;
 }
 
 /* Copy the next chunk that is left for us, if there is one; *worked says so. */
@@ -307,17 +317,18 @@ int hd_shm_chunks_poll(struct hd_shm_link *l)
 	return worked ? 1 : gets_assist(l);
 }
 
-static bool get_arm(struct hd_shm_link *l, struct hd_get *p)
+/* Is there something for the next turn to do? It changes nothing, for nobody acts on it here. */
+static bool get_arm(const struct hd_shm_link *l, const struct hd_get *p)
 {
 	const struct hd_shm_copying *c = &l->copying;
-	const struct hd_shm_fetch *pp = hd_shm_fetch_of(p);
+	const struct hd_shm_fetch *pp = (const struct hd_shm_fetch *)p->priv;
 	uint32_t next = pp->next;
 
 	if (pp->flags & HD_SHM_FETCH_LOST)
 		return false;
 	if (pp->after)
 		return pp->copy == HD_SHM_NO_COPY || hd_shm_fetch_is_settled(l, pp);
-	if (get_look(l, p) != HD_SHM_FETCH_WAITS)
+	if (is_copied(c, p) || get_returned(c, pp))
 		return true;
 	if (pp->copy != HD_SHM_NO_COPY)
 		next = (uint32_t)atomic_load_explicit(&hd_shm_fetch_copy(c, pp)->claim, memory_order_relaxed);

@@ -218,28 +218,66 @@ static void forbidden_from_the_start(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* Memory that the kernel cannot reach for others fails this message, and no other. */
+/* A message from a hole, which the kernel reads for nobody. */
+static uint8_t *hole_message(struct duo *d, struct message *m, size_t len)
+{
+	uint8_t *hole = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	message_make(m, d, len, 1, 1);
+	d->link[0]->base.ops->unoffer(&d->link[0]->base, &m->offer);
+	m->from[0].iov_base = hole;
+	m->offer.iov = m->from;
+	m->blob_len = d->link[0]->base.ops->offer(&d->link[0]->base, &m->offer, m->blob);
+	assert_int_not_equal(m->blob_len, 0);
+	return hole;
+}
+
+/* It has been told that it fails, and no other message has. */
+static void hole_fails(struct duo *d, struct message *m, uint8_t *hole)
+{
+	size_t len = m->len;
+
+	assert_int_equal(m->done, 1);
+	assert_true(m->err < 0);
+	message_free(m, d);
+	munmap(hole, len);
+	assert_true(transfer(d, len, 1, 1));
+}
+
 static void unreachable_memory_fails_its_message_alone(void **state)
 {
 	struct message m;
+	uint8_t *hole;
 	struct duo d;
 
 	duo_open(&d);
 	for (unsigned i = 0; i < SIZES; i++) {
-		uint8_t *hole = mmap(NULL, sizes[i], PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		hole = hole_message(&d, &m, sizes[i]);
+		assert_int_equal(message_get(&m, &d), 0);
+		duo_turns(&d, 50);
+		hole_fails(&d, &m, hole);
+	}
+	duo_close(&d);
+}
 
-		message_make(&m, &d, sizes[i], 1, 1);
-		d.link[0]->base.ops->unoffer(&d.link[0]->base, &m.offer);
-		m.from[0].iov_base = hole;
-		m.offer.iov = m.from;
-		m.blob_len = d.link[0]->base.ops->offer(&d.link[0]->base, &m.offer, m.blob);
-		assert_int_not_equal(m.blob_len, 0);
-		if (message_get(&m, &d) == 0)
-			duo_turns(&d, 50);
-		assert_true(!m.done || m.err < 0);
-		message_free(&m, &d);
-		munmap(hole, sizes[i]);
-		assert_true(transfer(&d, sizes[i], 1, 1));
+/* Likewise where the receiver goes to sleep when the sender cannot copy either. */
+static void a_sleeper_hears_that_nobody_can_copy(void **state)
+{
+	struct message m;
+	uint8_t *hole;
+	struct duo d;
+
+	duo_open(&d);
+	for (unsigned i = 0; i < SIZES; i++) {
+		hole = hole_message(&d, &m, sizes[i]);
+		assert_int_equal(message_get(&m, &d), 0);
+		for (int turns = 0; turns < 50; turns++) {
+			rig_poll(d.node[0]);
+			rig_arm(d.node[1]);
+			rig_disarm(d.node[1]);
+			rig_poll(d.node[1]);
+		}
+		hole_fails(&d, &m, hole);
 	}
 	duo_close(&d);
 }
@@ -258,6 +296,7 @@ int main(void)
 		cmocka_unit_test(both_forbidden_in_the_middle),
 		cmocka_unit_test(forbidden_from_the_start),
 		cmocka_unit_test(unreachable_memory_fails_its_message_alone),
+		cmocka_unit_test(a_sleeper_hears_that_nobody_can_copy),
 	};
 
 	return cmocka_run_group_tests_name("shm_forbidden", tests, NULL, NULL);

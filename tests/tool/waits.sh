@@ -61,7 +61,7 @@ for t in shm tcp; do
 	unanswered rdma_cm $t 'connection 0x[0-9a-f]{6}' ', for queue pair 0x[0-9a-f]{6}' "$stuck_cm"
 	check "a writer of an rsocket that nobody reads, $t" hang unread $t "" "$stuck_cm"
 	check_output "waits for that" 'queue pair 0x[0-9a-f]{6}, RTS: .* waits for the other end.s program to read what has been sent \(rrecv\)$' cat "$tap_scratch/said"
-	[ -z "$stuck_dat" ] || unanswered uDAPL $t 'connection 0x[0-9a-f]{6}' '' "$stuck_dat"
+	[ -z "$stuck_dat" ] || unanswered uDAPL $t 'connection 0x[0-9a-f]{6}' ', for queue pair 0x[0-9a-f]{6}' "$stuck_dat"
 	check "a message without a receive, $t" hang no-receive $t
 	check_output "its endpoint waits for one" 'rdm 0, open: 0 receives posted, .* 1 messages wait.* waits for a receive to be posted here' cat "$tap_scratch/said"
 	check_output "JSON says so too" 'a receive to be posted here' json_says

@@ -289,6 +289,12 @@ bool hd_ep_is_over(const struct hd_ep *ep);
 void hd_ep_down_after(struct hd_ep *ep, uint32_t number);
 
 /*
+ * hd_ep_carries: this connection is that of the queue pair with this hd_ep_number, of the same
+ * node; for hd_view_node alone. hd_ep_down_after says so as well.
+ */
+void hd_ep_carries(struct hd_ep *ep, uint32_t number);
+
+/*
  * hd_ep_alarm: HD_EV_ALARM follows this long after a connection is over, unless the endpoint is
  * closed before. -ENOTCONN: it is not over.
  */

@@ -97,6 +97,7 @@ struct hd_conn {
 	LIST_ENTRY(hd_conn) by_caller; /* of that */
 	/* caller: what is to be handed on, to the service or, from ACCEPT on, to the program */
 	struct hd_private priv;
+	uint32_t carries; /* hd_ep_carries; 0: nothing is known */
 	struct {
 		/* of the queue pair whose completions are read before HD_EV_DOWN; 0: of none */
 		uint32_t number;

@@ -88,4 +88,11 @@ void hd_ep_down_after(struct hd_ep *ep, uint32_t number)
 {
 	hd_assert_locked(ep->node);
 	ep->conn->last.number = number;
+	ep->conn->carries = number;
+}
+
+void hd_ep_carries(struct hd_ep *ep, uint32_t number)
+{
+	hd_assert_locked(ep->node);
+	ep->conn->carries = number;
 }

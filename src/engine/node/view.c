@@ -50,7 +50,7 @@ uint64_t hd_view_layout(void)
 		offsetof(struct hd_qp, life.state),
 		offsetof(struct hd_qp, respq),
 		offsetof(struct hd_conn, state),
-		offsetof(struct hd_conn, last.number),
+		offsetof(struct hd_conn, carries),
 		offsetof(struct hd_service, pending),
 		offsetof(struct hd_peer, hh),
 		offsetof(struct hd_rq, match[1]),
@@ -221,8 +221,8 @@ static void say_ep(const struct view_parts *v, struct hd_view_ep *shown)
 
 	if (shown->cause == HD_VIEW_UNREAD || queue_is_full(&v->tx_cq))
 		snprintf(text, size, "its completion queue to be read: it is full");
-	else if (peer && v->conn.last.number)
-		snprintf(text, size, "%s, for queue pair 0x%06x", peer, v->conn.last.number);
+	else if (peer && v->conn.carries)
+		snprintf(text, size, "%s, for queue pair 0x%06x", peer, v->conn.carries);
 	else if (peer)
 		snprintf(text, size, "%s", peer);
 	else if (v->service.pending)

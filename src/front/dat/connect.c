@@ -68,7 +68,7 @@ static void connect_moved(struct hu_ep *ep)
 		call.timeout = us ? (DAT_TIMEOUT)us : 1;
 	ep->moves++;
 	hu_line_close(ep);
-	rc = hu_line_open(&ep->o, &ep->line);
+	rc = hu_line_open(&ep->o, ep, &ep->line);
 	if (!rc)
 		rc = hu_dial(ep->line, ep, &call);
 	if (rc)
@@ -227,7 +227,7 @@ static DAT_RETURN connect_ask(struct hu_ep *ep, const struct hu_call *call)
 
 	if (ep->state != DAT_EP_STATE_UNCONNECTED)
 		return hu_ep_state_error(ep);
-	rc = hu_line_open(&ep->o, &ep->line);
+	rc = hu_line_open(&ep->o, ep, &ep->line);
 	if (!rc)
 		rc = hu_dial(ep->line, ep, call);
 	if (rc) {

@@ -65,7 +65,7 @@ static DAT_RETURN cr_prepare(struct hu_cr *cr, struct hu_ep *ep)
 
 	if (ep->state != cr_pending(cr) || !ep->ep || ep->line)
 		return hu_ep_state_error(ep);
-	rc = hu_line_open(&ep->o, &ep->line);
+	rc = hu_line_open(&ep->o, ep, &ep->line);
 	if (rc)
 		return hu_errno(rc);
 	rc = hu_pair(ep, &cr->from, cr->head.number);

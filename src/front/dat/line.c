@@ -51,13 +51,17 @@ int hu_pair(struct hu_ep *ep, const struct sockaddr_storage *host, uint32_t numb
 	return hd_ep_pair(ep->ep, &attr);
 }
 
-int hu_line_open(struct hu_object *owner, struct hd_ep **out)
+int hu_line_open(struct hu_object *owner, const struct hu_ep *ep, struct hd_ep **out)
 {
 	const struct hd_ep_attr attr = {
 		.type = HD_EP_MSG, .policy = HD_EP_NUMBERED, .evq = owner->ia->events, .owner = owner
 	};
 
-	return hd_ep_open(owner->ia->node, &attr, out);
+	const int rc = hd_ep_open(owner->ia->node, &attr, out);
+
+	if (!rc && ep->ep)
+		hd_ep_carries(*out, hd_ep_number(ep->ep));
+	return rc;
 }
 
 void hu_line_close(struct hu_ep *ep)

@@ -240,7 +240,7 @@ static struct hu_handshake *ud_make(struct hu_ep *ep)
 	h->ep = ep;
 	h->deferred.fn = work;
 	LIST_INSERT_HEAD(&ep->handshakes, h, entry);
-	if (!hu_line_open(&h->o, &h->line))
+	if (!hu_line_open(&h->o, ep, &h->line))
 		return h;
 	ud_drop(h);
 	return NULL;

@@ -126,9 +126,15 @@ known() {
 }
 check_output "of which heddle info shows each by the name that the log has" '^none unknown$' eval 'echo "none unknown$(known)"'
 check "a sender whose credit is used up, with its log" hang no-credit shm
-check_output "which says at its end what it did" 'info engine: libfabric ends: [1-9][0-9]* links were made, 0 broke' cat "$tap_scratch/log"
-check_output "by which way" 'info engine: by shm: sent [1-9][0-9]* messages and requests, [0-9.]+ [kMG]?B in packets, .* in [0-9]+ copies; took in [0-9]+' cat "$tap_scratch/log"
-check_output "and what it waited for" 'info engine: it slept [0-9]+ times; was refused [1-9][0-9]* sends' cat "$tap_scratch/log"
+check_output "which says at its end what it did" 'info engine: libfabric, node [0-9a-f]{8}, ends: [1-9][0-9]* links were made, 0 broke' cat "$tap_scratch/log"
+# the nodes that the log of this program has last lines of, and each heddle info does not show
+unnamed() {
+	grep -oE "^heddle\[$(cat "$tap_scratch/pid")\].* node [0-9a-f]{8}, ends:" "$tap_scratch/log" | sed 's/.* node //; s/, ends://' |
+		while read -r id; do grep -q ", node $id" "$tap_scratch/said" && echo "shown" || echo "not shown: $id"; done | sort -u
+}
+check_output "by the name that heddle info has" '^shown$' unnamed
+check_output "by which way" 'info engine: node [0-9a-f]{8}, by shm: sent [1-9][0-9]* messages and requests, [0-9.]+ [kMG]?B in packets, .* in [0-9]+ copies; took in [0-9]+' cat "$tap_scratch/log"
+check_output "and what it waited for" 'info engine: node [0-9a-f]{8} slept [0-9]+ times; was refused [1-9][0-9]* sends' cat "$tap_scratch/log"
 check_output "is seen there" 'debug engine: rdm 0: no credit for 4096 bytes at peer [0-9a-f]{8}$' cat "$tap_scratch/log"
 
 check "a program that was stopped" hang no-credit shm stopped

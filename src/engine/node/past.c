@@ -24,7 +24,7 @@ static const char *in_bytes(uint64_t n, char *text, size_t size)
  * What goes from process to process is of long messages and of one-sided operations; what goes over
  * sockets is of packets, and stands beside them.
  */
-static void say_port(struct hd_port *port)
+static void say_port(struct hd_port *port, unsigned id)
 {
 	struct hd_port_past past = port->past;
 	char sent[32], came[32], out[32], in[32];
@@ -33,9 +33,10 @@ static void say_port(struct hd_port *port)
 	hd_peers_past(port, &past);
 	if (!past.traffic.out && !past.traffic.in && !past.calls_out && !past.calls_in)
 		return;
-	hd_info("by %s: sent %" PRIu64 " messages and requests, %s in packets, %s in %" PRIu64
+	hd_info("node %08x, by %s: sent %" PRIu64 " messages and requests, %s in packets, %s in %" PRIu64
 		" %s; took in %" PRIu64 ", %s in packets, %s in %" PRIu64 " %s",
-		port->transport->name, past.traffic.out, in_bytes(past.traffic.bytes_out, sent, sizeof(sent)),
+		id, port->transport->name, past.traffic.out,
+		in_bytes(past.traffic.bytes_out, sent, sizeof(sent)),
 		in_bytes(past.bytes_out, out, sizeof(out)), past.calls_out, copies ? "copies" : "writes",
 		past.traffic.in, in_bytes(past.traffic.bytes_in, came, sizeof(came)),
 		in_bytes(past.bytes_in, in, sizeof(in)), past.calls_in, copies ? "copies" : "reads");
@@ -45,16 +46,21 @@ void hd_past_say(struct hd_node *node)
 {
 	const struct hd_core *core = hd_core(node);
 	const uint64_t *n = core->counts;
+	unsigned id;
 
-	if (!hd_log_on(HD_LOG_INFO) || core->past_said || !n[HD_COUNT_LINKS])
+	/* after fork a child has done nothing of it, and no page with a name */
+	if (!hd_log_on(HD_LOG_INFO) || core->gate.dead || core->past_said || !n[HD_COUNT_LINKS])
 		return;
+	id = (unsigned)(hd_node_id(node)->word[0] >> 32); /* as heddle info has it */
 	hd_core(node)->past_said = true;
-	hd_info("%s ends: %" PRIu64 " links were made, %" PRIu64 " broke; %" PRIu64 " calls were repeated",
-		core->attr.front ? core->attr.front : "a node", n[HD_COUNT_LINKS], n[HD_COUNT_BROKEN],
+	hd_info("%s, node %08x, ends: %" PRIu64 " links were made, %" PRIu64 " broke; %" PRIu64
+		" calls were repeated",
+		core->attr.front ? core->attr.front : "a program", id, n[HD_COUNT_LINKS], n[HD_COUNT_BROKEN],
 		n[HD_COUNT_CALLS_AGAIN]);
 	for (int i = 0; i < core->port_count; i++)
-		say_port(core->ports[i]);
-	hd_info("it slept %" PRIu64 " times; was refused %" PRIu64 " sends, and queue pairs waited %" PRIu64
-		" times, for want of credit; let %" PRIu64 " requests wait for a receive",
-		n[HD_COUNT_SLEEPS], n[HD_COUNT_REFUSED], n[HD_COUNT_STALLS], n[HD_COUNT_RNR]);
+		say_port(core->ports[i], id);
+	hd_info("node %08x slept %" PRIu64 " times; was refused %" PRIu64
+		" sends, and queue pairs waited %" PRIu64 " times, for want of credit; let %" PRIu64
+		" requests wait for a receive",
+		id, n[HD_COUNT_SLEEPS], n[HD_COUNT_REFUSED], n[HD_COUNT_STALLS], n[HD_COUNT_RNR]);
 }

@@ -35,7 +35,11 @@ enum hd_pkt_kind {
 	HD_PKT_USE,   /* from the connecting end: this link carries the data from here on */
 	/* struct hd_announce[]: endpoints of the sender and the ports they listen on */
 	HD_PKT_ANNOUNCE,
-	HD_PKT_GONE,  /* the endpoint `src` of generation `gen` has been closed */
+	/*
+	 * the endpoint `src` of generation `gen` has been closed; gen 0: the program ends in order,
+	 * and leaves what it has open
+	 */
+	HD_PKT_GONE,
 	HD_PKT_EAGER, /* a whole message: tag, imm; op when HD_PKT_F_ACK asks for an ACK */
 	HD_PKT_RTS,   /* a message is ready: struct hd_rts; op names it at the sender */
 	/* send it in frames: op the sender's, imm the receiver's operation, tag bytes wanted */

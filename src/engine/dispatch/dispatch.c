@@ -68,6 +68,10 @@ static int dispatch_announce(struct hd_link *link, const struct hd_pkt *pkt, con
 
 static int gone(struct hd_link *link, const struct hd_pkt *pkt, const void *payload, size_t len)
 {
+	if (!pkt->gen) { /* no endpoint has that: all that is left, when the link ends */
+		hd_peer_exits(link->peer);
+		return 0;
+	}
 	hd_requests_gone(link->peer, pkt->src, pkt->gen);
 	hd_conns_orphan(link->peer, &(struct hd_announce){ .index = pkt->src, .gen = pkt->gen });
 	hd_dest_gone(link->peer, pkt->src, pkt->gen);

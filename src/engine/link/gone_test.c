@@ -158,15 +158,15 @@ static bool line_look(void *arg, enum hd_log_level level, const char *room, cons
 	return true;
 }
 
-/* The peer hangs up when it has closed its endpoint, or not. */
-static void hangs_up(bool closed, const char *counted)
+/* The peer hangs up when it has closed its endpoint of this generation, or not. */
+static void hangs_up(int closed, const char *counted)
 {
 	struct scene *sc = scene_open();
 
 	hd_log_set_sink(line_look, NULL);
 	hd_log_raise(HD_LOG_INFO);
-	if (closed)
-		close_it(sc, 1);
+	if (closed >= 0)
+		close_it(sc, (uint16_t)closed);
 	wire_hang_up(&sc->w);
 	for (struct settling s = settling(10); settling_on(&s);)
 		hd_node_poll(sc->s.node);
@@ -180,12 +180,17 @@ static void hangs_up(bool closed, const char *counted)
 
 static void who_has_closed_all_breaks_nothing(void **state)
 {
-	hangs_up(true, " 0 broke");
+	hangs_up(1, " 0 broke, 0 left open");
 }
 
 static void who_hangs_up_before_that_breaks_the_link(void **state)
 {
-	hangs_up(false, " 1 broke");
+	hangs_up(-1, " 1 broke, 0 left open");
+}
+
+static void whose_program_ends_leaves_it_open(void **state)
+{
+	hangs_up(0, " 0 broke, 1 left open");
 }
 
 /* ---- the answer is heard late ---------------------------------------------------------------- */
@@ -278,6 +283,7 @@ int main(void)
 		cmocka_unit_test(who_has_begun_anew_is_bound),
 		cmocka_unit_test(who_has_closed_all_breaks_nothing),
 		cmocka_unit_test(who_hangs_up_before_that_breaks_the_link),
+		cmocka_unit_test(whose_program_ends_leaves_it_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

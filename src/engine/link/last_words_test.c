@@ -11,6 +11,7 @@
 #include "engine/test/test_pair.h"
 
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,8 @@ static int speaker(const char *how, const char *type, const char *port)
 	}
 	if (!strcmp(how, "closes"))
 		side_close(&s);
+	if (!strcmp(how, "is killed"))
+		raise(SIGKILL);
 	exit(0);
 }
 
@@ -150,7 +153,33 @@ static pid_t spawn(struct side *listener, const char *how, int type)
 	return pid;
 }
 
-static void process_ends(const char *transport, const char *how, int type)
+static char first_line[160]; /* of the listener's last ones */
+
+static bool line_look(void *arg, enum hd_log_level level, const char *room, const char *message)
+{
+	if (strstr(message, " ends: "))
+		snprintf(first_line, sizeof(first_line), "%s", message);
+	return true;
+}
+
+/* It closes when it has seen that the speaker is gone: what does it say of that link? */
+static void counted(struct side *s, const char *want)
+{
+	uint64_t end = hd_now_ns() + PATIENCE;
+
+	while (hd_links_inspect(s->node).peers) {
+		hd_node_poll(s->node);
+		assert_true(hd_now_ns() < end);
+	}
+	hd_log_set_sink(line_look, NULL);
+	hd_log_raise(HD_LOG_INFO);
+	side_close(s);
+	hd_log_raise(HD_LOG_ERROR);
+	hd_log_set_sink(NULL, NULL);
+	assert_non_null(strstr(first_line, want));
+}
+
+static void process_ends(const char *transport, const char *how, int type, const char *want)
 {
 	char in[WORDS][8];
 	int status = 1;
@@ -171,9 +200,11 @@ static void process_ends(const char *transport, const char *how, int type)
 		 */
 		usleep(3000);
 	}
-	assert_int_equal(status, 0);
-	heard_all(&s, in);
-	side_close(&s);
+	assert_int_equal(WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status),
+			 strcmp(how, "is killed") ? 0 : -SIGKILL);
+	if (!status)
+		heard_all(&s, in);
+	counted(&s, want);
 	unsetenv("HEDDLE_TRANSPORT");
 }
 
@@ -181,8 +212,9 @@ static void words_of_a_process_that_ends_arrive(void **state)
 {
 	EACH_TRANSPORT(t)
 	for (int type = 0; type < 2; type++) {
-		process_ends(t, "closes", type);
-		process_ends(t, "exits", type);
+		process_ends(t, "closes", type, " 0 broke, 0 left open");
+		process_ends(t, "exits", type, " 0 broke, 1 left open");
+		process_ends(t, "is killed", type, " 1 broke, 0 left open");
 	}
 }
 

@@ -81,9 +81,12 @@ struct hd_link_text hd_link_text(const struct hd_link *link)
 }
 
 /* It has ended by an error, and the other end had not closed all that it had. */
-static bool is_broken(const struct hd_link *link, int err)
+static void count_end(const struct hd_link *link, int err)
 {
-	return link->peer && err && err != -ESHUTDOWN && !hd_peer_has_left(link->peer);
+	if (!link->peer || !err || err == -ESHUTDOWN || hd_peer_has_left(link->peer) ||
+	    hd_links(link->node)->leaving)
+		return;
+	hd_count(link->node, link->peer->exits && err != -EPROTO ? HD_COUNT_LEFT : HD_COUNT_BROKEN);
 }
 
 void hd_link_down(struct hd_link *link, int err, const char *why)
@@ -96,8 +99,7 @@ void hd_link_down(struct hd_link *link, int err, const char *why)
 	hd_publish(link->node);
 	link->down = true;
 	link->down_err = err;
-	if (is_broken(link, err))
-		hd_count(link->node, HD_COUNT_BROKEN);
+	count_end(link, err);
 	/*
 	 * A link that ends is everyday, and the program gets its errors; what somebody
 	 * did wrong is worth a line.

@@ -173,7 +173,14 @@ static const char *why_ended(const struct hd_peer *peer, int err)
 {
 	if (!err || err == -ESHUTDOWN)
 		return "closed at this end";
-	return hd_peer_has_left(peer) ? "it has closed all that it had" : strerror(-err);
+	if (hd_peer_has_left(peer))
+		return "it has closed all that it had";
+	return peer->exits ? "its program has ended" : strerror(-err);
+}
+
+void hd_peer_exits(struct hd_peer *peer)
+{
+	peer->exits = true;
 }
 
 void hd_peer_fail(struct hd_peer *peer, int err)
@@ -293,6 +300,17 @@ void hd_peer_forewarn(struct hd_peer *peer, const struct hd_pkt *pkt)
 void hd_peer_send(struct hd_peer *peer, const struct hd_pkt *pkt, const void *data, size_t len)
 {
 	hd_peer_answer(peer, pkt, data, len, 0);
+}
+
+void hd_peers_leave(struct hd_node *node)
+{
+	const struct hd_pkt pkt = { .kind = HD_PKT_GONE };
+	struct hd_peer *peer, *next;
+
+	hd_links(node)->leaving = true;
+	HASH_ITER(hh, hd_links(node)->peers, peer, next)
+		if (peer->state == HD_PEER_LIVE)
+			hd_peer_send(peer, &pkt, NULL, 0);
 }
 
 static int ctl_push(struct hd_peer *peer)

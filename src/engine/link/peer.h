@@ -134,6 +134,7 @@ struct hd_peer {
 	bool is_sealed : 1; /* it has proved that it has the key of HEDDLE_KEY_FILE */
 	bool ended : 1;	    /* its process is dead, whoever has the sockets */
 	bool doubted : 1;   /* it has announced a name that is not believed without a call */
+	bool exits : 1;	    /* hd_peer_exits */
 	bool ran_out : 1;   /* credit's: there was not enough, and it has granted no more since */
 	uint8_t addr_count;
 	/* which of `addr` its first link comes from; has none: one that is all zero */
@@ -387,6 +388,13 @@ struct hd_peer_view hd_peer_inspect(const struct hd_peer *peer);
  * so in order.
  */
 bool hd_peer_has_left(const struct hd_peer *peer);
+
+/*
+ * hd_peers_leave: this process ends in order, with what the program has left open: tell who is live.
+ * hd_peer_exits: a peer has told so: the end of its link is no fault. It may still be sending.
+ */
+void hd_peers_leave(struct hd_node *node);
+void hd_peer_exits(struct hd_peer *peer);
 
 /* hd_peer_announce: tell the peer the names of our endpoints, of all or of one. */
 void hd_peer_announce(struct hd_peer *peer, const struct hd_ep *only);

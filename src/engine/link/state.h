@@ -45,6 +45,7 @@ struct hd_links {
 	uint64_t peer_serial;  /* that of the last */
 	TAILQ_HEAD(, hd_link) links;
 	int link_count;
+	bool leaving;		  /* hd_peers_leave: links that end now are not counted */
 	uint64_t strangers_since; /* those who called and became nobody, in this second */
 	unsigned strangers;
 	struct hd_log_gate strangers_log;

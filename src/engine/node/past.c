@@ -53,10 +53,10 @@ void hd_past_say(struct hd_node *node)
 		return;
 	id = (unsigned)(hd_node_id(node)->word[0] >> 32); /* as heddle info has it */
 	hd_core(node)->past_said = true;
-	hd_info("%s, node %08x, ends: %" PRIu64 " links were made, %" PRIu64 " broke; %" PRIu64
-		" calls were repeated",
+	hd_info("%s, node %08x, ends: %" PRIu64 " links were made, %" PRIu64 " broke, %" PRIu64
+		" left open by programs that ended; %" PRIu64 " calls were repeated",
 		core->attr.front ? core->attr.front : "a program", id, n[HD_COUNT_LINKS], n[HD_COUNT_BROKEN],
-		n[HD_COUNT_CALLS_AGAIN]);
+		n[HD_COUNT_LEFT], n[HD_COUNT_CALLS_AGAIN]);
 	for (int i = 0; i < core->port_count; i++)
 		say_port(core->ports[i], id);
 	hd_info("node %08x slept %" PRIu64 " times; was refused %" PRIu64

@@ -78,18 +78,27 @@ static bool node_is_in_use(struct hd_node *node, uint64_t turns)
 					  : hd_node_program_turns(node) != turns;
 }
 
-/* What has been said, and its sends reported to be good for, goes into the kernel's hands. */
+/*
+ * What has been said, and its sends reported to be good for, goes into the kernel's hands, and behind
+ * it that this is no crash.
+ */
 static void last_words_say(struct hd_node *node)
 {
 	const uint64_t due = hd_deadline_ns(LAST_WORDS_MS), turns = hd_node_program_turns(node);
-	bool wait = hd_core(node)->gate.locked || last_words_wait(node, true);
+	bool locked = hd_core(node)->gate.locked, told = !hd_core(node)->counts[HD_COUNT_LINKS];
+	bool wait = locked || !told || last_words_wait(node, true);
 	int in_use = 0;
 
+	if (wait && !locked) /* in which somebody else is seen to poll */
+		hd_pause_us(LAST_WORDS_LOOK_US);
 	while (wait && hd_now_ns() < due && in_use < IN_USE_LOOKS) {
 		if (node_is_in_use(node, turns)) {
 			in_use++;
 		} else {
 			hd_node_lock(node);
+			if (!told)
+				hd_peers_leave(node);
+			told = true;
 			wait = last_words_wait(node, false);
 			hd_node_unlock(node);
 		}

@@ -20,19 +20,19 @@ cat >"$scratch/inside" <<'END'
 # inside TRANSPORT both|server|client PROGRAM
 run=("$BUILD/heddle" run "--transport=$1" --)
 case $3 in
-verbs) port=18515 program=(ibv_rc_pingpong -c -s 200000 -n 50) ;;
-libfabric) port=47592 program=(fi_pingpong -e rdm -c -I 5 -S 1000000) ;;
-big) port=47592 program=(fi_pingpong -e rdm -c -I 1 -S 100000000) ;;
+verbs) program=(ibv_rc_pingpong -c -s 200000 -n 50) here=-p there=-p ;;
+libfabric) program=(fi_pingpong -e rdm -c -I 5 -S 1000000) here=-B there=-P ;;
+big) program=(fi_pingpong -e rdm -c -I 1 -S 100000000) here=-B there=-P ;;
 esac
 serve() {
-	$under timeout -k 5 60 "${run[@]}" "${program[@]}" >"$out/server" 2>&1
+	$under timeout -k 5 60 "${run[@]}" "${program[@]}" $here "$port_last" >"$out/server" 2>&1
 }
 call() {
 	for _ in $(seq 400); do
-		! ss -Hltn "sport = :$port" | grep -q . || break
+		! ss -Hltn "sport = :$port_last" | grep -q . || break
 		sleep 0.05
 	done
-	$under timeout -k 5 60 "${run[@]}" "${program[@]}" 127.0.0.1 >"$out/client" 2>&1
+	$under timeout -k 5 60 "${run[@]}" "${program[@]}" $there "$port_last" 127.0.0.1 >"$out/client" 2>&1
 }
 case $2 in
 server) serve ;;
@@ -47,12 +47,13 @@ both)
 esac
 END
 chmod +x "$scratch/inside"
-export BUILD out=$scratch under=
+export BUILD port_last out=$scratch under=
 chmod 755 "$scratch"
 
 more=() # options of unshare
 # room COMMANDS INSIDE'S ARGUMENTS…: one rootless container, with these commands of root's in it first
 room() {
+	free_port
 	timeout -k 5 100 unshare --user --map-root-user --mount --pid --fork --mount-proc --ipc --uts ${more[@]+"${more[@]}"} \
 		bash -c "$1"' || exit 3; shift; exec "$@"' room x "$scratch/inside" "${@:2}" >"$scratch/room" 2>&1
 }
@@ -75,6 +76,7 @@ case_of() {
 # two_rooms NAME TRANSPORT PROGRAM unshare's options…: each end in a container of its own, in one network namespace
 two_rooms() {
 	local server status
+	free_port
 	rm -f "$scratch"/{server,client,log}
 	timeout -k 5 100 unshare "${@:4}" "$scratch/inside" "$2" server "$3" &
 	server=$!

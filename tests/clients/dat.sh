@@ -9,8 +9,7 @@
 . "$(dirname "$0")/lib.sh" "$@"
 need dtest dtestcm dtestsrq dtestx dapltest stdbuf flock
 
-exec 9>"${TMPDIR:-/tmp}/heddle-dat-clients.lock"
-flock -w 600 9 || { echo "dat.sh: another run does not end" >&2 && exit 2; }
+ports_lock dat 600 || { echo "dat.sh: another run does not end" >&2 && exit 2; }
 seconds=120 said=0
 complaint='[Ee]rror|ERROR|FAIL|[Ff]ailed|[Ww]arning|Test Error|bad |mismatch'
 
@@ -20,7 +19,7 @@ serve() {
 	local ready=$1
 	shift
 	: >"$scratch/server" # by this shell: the next line may come to it later than we read, and the last server's words still stand there
-	over "$t" $seconds stdbuf -oL "$@" >"$scratch/server" 2>&1 9>&- &
+	over "$t" $seconds stdbuf -oL "$@" >"$scratch/server" 2>&1 &
 	server=$!
 	await "$scratch/server" "$ready" $server && { [ -z "${listens:-}" ] || wait_listen "$listens" $server; }
 }
@@ -28,7 +27,7 @@ serve() {
 # what the server has said before is not looked at again
 call() {
 	[ ! -f "$scratch/server" ] || said=$(wc -l <"$scratch/server")
-	over "$t" $seconds "$@" >"$scratch/log" 2>&1 9>&-
+	over "$t" $seconds "$@" >"$scratch/log" 2>&1
 }
 
 # does the client complain, or the server since the client was called?
@@ -232,7 +231,7 @@ renamed() {
 	local why=''
 	sed 's/^heddle/ofa-v2-ib0/' "$BUILD/dat.conf" >"$scratch/dat.conf"
 	DAT_OVERRIDE=$scratch/dat.conf over "$t" $seconds "$BUILD/tests/conformance/dat-conformance" -D ofa-v2-ib0 \
-		-t 'wishes said by the adapter' >"$scratch/log" 2>&1 9>&-
+		-t 'wishes said by the adapter' >"$scratch/log" 2>&1
 	grep -q '^1 passed, 0 failed' "$scratch/log" || why='it is not as one that is called heddle'
 	verdict "adapter of another name $t" "$why"
 }

@@ -140,7 +140,7 @@ fabric() {
 
 rpmas() {
 	local pid status
-	port=7910
+	next_port
 	over "$1" 60 "$scratch/rpma" server 127.0.0.1 $port >"$scratch/server" 2>&1 &
 	pid=$!
 	wait_service $pid
@@ -156,7 +156,7 @@ rpmas() {
 
 target=iqn.2026-11.org.heddle:disk
 initiator=iqn.2026-11.org.heddle:test
-control=$((4000 + $$ % 20000))
+control=$((4000 + $$ % 20000)) # in the name of a socket
 
 admin() {
 	tgtadm -C $control --lld iser --mode "$2" --op "$1" "${@:3}" >>"$scratch/admin" 2>&1
@@ -285,7 +285,7 @@ for t in "${transports[@]}"; do
 	done
 	# one message over both devices
 	ucx "$t" rc_v heddle0:1,heddle1 30 tag_bw -s 10000000
-	one_at_a_time rpma rpmas "$t"
+	rpmas "$t"
 	mpi_openib "$t" heddle0 4 1000
 	if [ -n "$address" ]; then
 		fabric "$t" verbs dgram 20

@@ -13,7 +13,7 @@
 #
 #	pass NAME; fail NAME reason…; skip NAME reason…; finish (the counts, and the exit status)
 #	over TRANSPORT SECONDS program args…   runs a program over that transport, and kills it after that time
-#	every transport is in "${transports[@]}"; files may be left in "$scratch"
+#	every transport is in "${transports[@]}"; files may be left in "$scratch"; ports come from free_port (tests/ports.sh)
 
 set -uo pipefail
 export LC_ALL=C.UTF-8
@@ -22,6 +22,8 @@ export LC_ALL=C.UTF-8
 unset LD_LIBRARY_PATH
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=tests/ports.sh
+. "$root/tests/ports.sh"
 BUILD=$(realpath "${BUILD:-${HD_BUILD:-$root/build}}")
 PROVIDER=${PROVIDER:-heddle}
 fast=no tap=no only=
@@ -124,25 +126,14 @@ over() {
 	fi
 }
 
-# free_port: a TCP port that nobody listens on, a different one at each call. Scripts that run at the same time begin a hundred apart.
-port_last=$((21000 + $$ * 101 % 8000))
-free_port() {
-	local p=$port_last
-	while :; do
-		p=$((p + 1))
-		ss -Hltn "sport = :$p" 2>/dev/null | grep -q . || break
-	done
-	port_last=$p
-}
-
 # one_at_a_time NAME command…: a command whose names or ports are fixed on a host waits for that of another script
 one_at_a_time() {
-	local status
-	exec 8>"${TMPDIR:-/tmp}/heddle-$1-clients.lock"
-	flock -w 600 8
-	"${@:2}" 8>&-
+	local status lock
+	ports_lock "$1" 600 || return
+	lock=$ports_lock_fd
+	"${@:2}"
 	status=$?
-	exec 8>&-
+	ports_unlock "$lock"
 	return $status
 }
 

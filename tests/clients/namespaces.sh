@@ -21,7 +21,7 @@ pingpong() {
 	over "$transport" 120 ip netns exec "${names[0]}" fi_pingpong "${arguments[@]}" >"$scratch/server" 2>&1 &
 	server=$!
 	for ((i = 0; i < 200; i++)); do
-		! within 0 ss -Hltn 'sport = :47592' | grep -q . || break
+		! within 0 ss -Hltn 'sport = :47592' | grep -q . || break # its usual port, in a network of its own
 		kill -0 $server 2>/dev/null || break
 		sleep 0.05
 	done

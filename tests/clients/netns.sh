@@ -5,7 +5,7 @@
 # Two network namespaces joined by a veth pair, as two hosts. Sourced behind lib.sh:
 #
 #	make                    makes them, or fails; they go when the script ends. needs_namespaces says why, to skip
-#	within 0|1 program…     runs a program in one of them
+#	within 0|1 program…     runs a program in one of them; all ports are its own there
 #	"${names[@]}"           what they are called; "${address[@]}" and "${address6[@]}" where they are
 
 names=(hd-a-$$ hd-b-$$)

@@ -100,7 +100,7 @@ run_block() {
 	ln -s "$root/examples" examples
 	script_of "$2" >script
 	export -f listeners wait_server
-	setsid timeout -k 5 120 bash script >log 2>&1 &
+	setsid timeout -k 5 120 ${network[@]+"${network[@]}"} bash script >log 2>&1 &
 	wait $!
 	status=$?
 	# what was left in the background, which may have groups of its own
@@ -121,6 +121,12 @@ run_block() {
 	done
 	pass "$name"
 }
+
+# The page's commands listen at the ports that they choose by themselves, some of which the kernel gives to connections, and other users may have the same: each
+# block has a network of its own where we may make one, with an address beside that of lo.
+network=(unshare --net bash -c 'ip link set lo up && ip link add v0 type veth peer name v1 && ip address add 10.213.7.1/24 dev v0 && ip link set v0 up &&
+	ip link set v1 up && exec "$@"' network)
+"${network[@]}" true 2>/dev/null || network=()
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 export MALLOC_PERTURB_=0 # libiscsi 1.19 looks at memory that it has not set

@@ -47,10 +47,6 @@ says() {
 	for pattern; do grep -qE "$pattern" "$scratch/$file" || { echo "missing in $file: $pattern" >>"$scratch/log" && return 1; }; done
 }
 
-next_port() {
-	port=$((port + 1)) space=106
-}
-
 # rping sees in what it gets that nothing is missing: it compares every byte (-V), and prints it (-v).
 rpings() {
 	next_port
@@ -103,13 +99,12 @@ natives() {
 	judge "ucmatose with the GID of $2, $1" "it does not end well"
 }
 
-udaddies() {
-	port_kept=$port port=7174 space=111
+udaddies() { # their port cannot be chosen
+	port=7174 space=111
 	[[ " ${*:3} " != *" ipoib "* ]] || space=2
 	both "$1" udaddy "${bound[@]}" "${@:3}" -- udaddy -s "$to" "${@:3}" &&
 		says log 'data transfers complete' 'return status 0' && says server 'data transfers complete' 'return status 0'
 	judge "udaddy${2:+ $2}, $1" "it does not end well"
-	port=$port_kept
 }
 
 # wait_member PID ADDRESS: until somebody hears what is sent to this group
@@ -249,7 +244,7 @@ for t in "${transports[@]}"; do
 	rpings "$t" "" -C 20
 	rpings "$t" "of 60000 bytes" -C 20 -S 60000
 	ucmatoses "$t" ""
-	udaddies "$t" ""
+	one_at_a_time udaddy udaddies "$t" ""
 	mckeys "$t" 239.255.72.68 239.255.72.68: -C 20 -S 100
 	rdma_servers "$t"
 	xservers "$t"
@@ -263,9 +258,9 @@ for t in "${transports[@]}"; do
 	ucmatoses "$t" "with ids that migrate" -m -c 3
 	ucmatoses "$t" "with 100 connections" -c 100 -C 2 -S 10
 	ucmatoses "$t" "with long messages" -c 2 -C 3 -S 30000000
-	udaddies "$t" "with 5 peers" -c 5 -C 20 -S 2000
-	udaddies "$t" "with 30 peers" -c 30 -C 5 -S 4000
-	udaddies "$t" "in the port space of IPoIB" -P ipoib
+	one_at_a_time udaddy udaddies "$t" "with 5 peers" -c 5 -C 20 -S 2000
+	one_at_a_time udaddy udaddies "$t" "with 30 peers" -c 30 -C 5 -S 4000
+	one_at_a_time udaddy udaddies "$t" "in the port space of IPoIB" -P ipoib
 	mckeys "$t" 239.255.72.69 239.255.72.69: -c 3 -C 50 -S 1000
 	as=-M mckeys "$t" ff0e::ffff:efff:4846 '[ff0e::ffff:efff:4846]:' -C 20 -S 100
 	sender=(-o)
@@ -310,7 +305,7 @@ rpings auto "across namespaces" -C 20 -S 5000
 slow_group
 if [ $fast = no ]; then
 	ucmatoses auto "across namespaces"
-	udaddies auto "across namespaces"
+	one_at_a_time udaddy udaddies auto "across namespaces"
 	mckeys auto 239.255.72.71 239.255.72.71: -C 20 -S 1000
 	rdma_servers auto
 	xservers auto
@@ -335,6 +330,6 @@ if [ $fast = no ]; then
 	ucmatoses auto "across namespaces, by an address of their link"
 	for i in 0 1; do ip -n "${names[$i]}" addr flush dev v0 scope global; done
 	rpings auto "across namespaces that have addresses of their link alone" -C 20
-	udaddies auto "across namespaces that have addresses of their link alone"
+	one_at_a_time udaddy udaddies auto "across namespaces that have addresses of their link alone"
 fi
 finish

@@ -11,7 +11,6 @@
 . "$(dirname "$0")/services.sh"
 need rping ucmatose
 
-port=7400
 to=127.0.0.1
 pids=()
 kill_rest() { [ ${#pids[@]} -eq 0 ] || kill -KILL "${pids[@]}" 2>/dev/null; }
@@ -68,7 +67,7 @@ again() {
 # dies PROGRAM WHO TRANSPORT
 dies() {
 	local rest
-	port=$((port + 1))
+	next_port
 	if ! "$1_pair" "$3"; then
 		cat "$scratch/server" "$scratch/client" >"$scratch/log" 2>/dev/null
 		fail "$1: kill -9 of the $2, $3" "they do not begin"
@@ -86,7 +85,7 @@ dies() {
 
 # A server for many clients goes on after the death of one.
 persists() {
-	port=$((port + 1))
+	next_port
 	pair "$1" rping -s -P -a "$to" -- -c -a "$to" -v && moves client "$client"
 	kill -KILL "$client"
 	wait "$client" 2>/dev/null

@@ -16,7 +16,6 @@ rspreload=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so
 [ -e $rspreload ] || { echo "rsockets.sh: $rspreload is not installed" >&2 && exit 2; }
 
 seconds=120
-port=8000
 to=127.0.0.1 # where the client calls
 bound=()     # and the server is to be, where it would not listen for both families
 where1=(env) # where the client does
@@ -54,10 +53,6 @@ both() {
 	return $status
 }
 
-next_port() {
-	port=$((port + 1)) space=106
-}
-
 # figures ROWS: so many lines of them, all above zero, at both ends
 figures() {
 	local f
@@ -79,16 +74,15 @@ streams() {
 # copies TRANSPORT BYTES
 copies() {
 	local size=$2 pid
-	port=7427 space=106 # rcopy's own
+	next_port
 	head -c "$size" /dev/urandom >"$scratch/sent"
 	rm -f "$scratch/got"
-	over "$1" "$seconds" "${where0[@]}" rcopy >"$scratch/server" 2>&1 &
+	over "$1" "$seconds" "${where0[@]}" rcopy -p $port >"$scratch/server" 2>&1 &
 	pid=$!
-	wait_service $pid && calls "$1" rcopy "$scratch/sent" "$to:$scratch/got" && cmp "$scratch/sent" "$scratch/got" >>"$scratch/log" 2>&1
+	wait_service $pid && calls "$1" rcopy "$scratch/sent" "$to:$scratch/got" -p $port && cmp "$scratch/sent" "$scratch/got" >>"$scratch/log" 2>&1
 	judge "rcopy of $size bytes, $1" "it is not the same"
 	kill "$(pgrep -P $pid)" 2>/dev/null # over is a function: its program is a child of $pid
 	wait $pid 2>/dev/null
-	port=$port_kept
 }
 
 # plain TRANSPORT SETTINGS args…: rstream with sockets, which librspreload makes rsockets; the server has no service then but that of rsockets
@@ -158,7 +152,6 @@ for t in "${transports[@]}"; do
 	streams 1 "$t" rstream -S 64 -I 500 -C 1
 	streams 1 "$t" rstream -S 30000 -I 5 -C 20 -T b -T v
 	streams 1 "$t" riostream -S 5000 -I 10 -C 10 -T v
-	port_kept=$port
 	copies "$t" 3000000
 	nobodies "$t"
 	pongs "$t"
@@ -219,7 +212,6 @@ if [ $fast = no ]; then
 	pongs auto
 	plain auto RS_SQ_SIZE=64 -T s
 	streams 1 auto riostream -S 5000 -I 10 -C 10 -T v
-	port_kept=$port
 	copies auto 30000000
 	to=${address6[0]}
 	bound=(-b "$to")

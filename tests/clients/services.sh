@@ -4,14 +4,21 @@
 #
 # Services of rdma_cm, for scripts whose servers must be there before they are called. Sourced behind lib.sh:
 #
+#	next_port          sets $port to one of this script's own (tests/ports.sh), in the port space of TCP
 #	wait_service PID   until somebody has the name of service $port in $space, in front of "${where0[@]}"; while the process lives
 #	moves FILE PID     until $scratch/FILE has grown; while the process lives
 #	computes PID       until it has used a fifth of a second of a processor
 
 # shellcheck disable=SC2034 # for those who source this
-port=7000    # counts up, so that a server that hangs is nobody else's; scripts that run at the same time begin elsewhere
+port=0       # of this service; each has another, so that a server that hangs is nobody else's
 space=106    # RDMA_PS_TCP; datagrams: 111
 where0=(env) # where the server runs
+
+next_port() {
+	free_port
+	# shellcheck disable=SC2154 # of tests/ports.sh
+	port=$port_last space=106
+}
 
 wait_service() {
 	local name i

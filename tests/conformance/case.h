@@ -111,6 +111,11 @@ void ct_faults(struct ct *ct);
  * does not count from here on.
  */
 void ct_doomed(struct ct *ct);
+/*
+ * ct_port: the n-th of a hundred ports that are this run's alone, the same for all ranks: of
+ * HD_TEST_PORTS, which tests/ports.sh sets, or drawn where the program is run by hand.
+ */
+uint16_t ct_port(unsigned n);
 /* ct_run runs a case in processes of its own and returns its verdict in *out. */
 void ct_run(const struct ct_case *cs, const struct ct_conf *conf, struct ct_verdict *out);
 

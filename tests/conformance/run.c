@@ -48,6 +48,20 @@ static __attribute__((format(printf, 3, 0))) void verdict(struct ct *ct, int kin
 	_exit(2);
 }
 
+/* For a program that is run by hand; all that it starts has the same ports. */
+static void draw_ports(void)
+{
+	char first[12];
+
+	snprintf(first, sizeof(first), "%u", 20000 + (unsigned)getpid() % 120 * 100);
+	setenv("HD_TEST_PORTS", first, 0);
+}
+
+uint16_t ct_port(unsigned n)
+{
+	return (uint16_t)(strtoul(getenv("HD_TEST_PORTS"), NULL, 10) + n);
+}
+
 void ct_fail(struct ct *ct, const char *fmt, ...)
 {
 	va_list ap;
@@ -331,6 +345,7 @@ void ct_run(const struct ct_case *cs, const struct ct_conf *conf, struct ct_verd
 
 	while (r.procs < CT_PROCS && cs->role[r.procs])
 		r.procs++;
+	draw_ports();
 	r.end = ct_now() + (cs->seconds ? cs->seconds : SECONDS) * conf->scale;
 	start(&r);
 	collect(&r);

@@ -28,6 +28,9 @@ how=heddle
 [ "$1" != --no-preload ] || { how=alone && shift; }
 heddle=$1 transport=$2
 shift 2
+# shellcheck source=tests/ports.sh
+. "$(dirname "$0")/../ports.sh"
+ports_for_c
 
 start() {
 	case $how in

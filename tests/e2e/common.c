@@ -32,7 +32,7 @@ bool e2e_forced(const char *transport)
 
 int e2e_port(int n)
 {
-	return (e2e_forced("tcp") ? 30200 : 30100) + n;
+	return ct_port((unsigned)n);
 }
 
 void e2e_ports(struct ct *ct, int n, int count)

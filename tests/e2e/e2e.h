@@ -21,10 +21,7 @@ void e2e_over(struct ct *ct, struct ct_ep *e, const char *transport);
  * about choosing it need none.
  */
 bool e2e_forced(const char *transport);
-/*
- * e2e_port: the n-th port that these cases may count upon, up to 99; others over each transport,
- * since both run at the same time.
- */
+/* e2e_port: the n-th port that these cases may count upon, up to 99: ct_port's. */
 int e2e_port(int n);
 /* e2e_ports sets HEDDLE_PORTS to those from the n-th on. */
 void e2e_ports(struct ct *ct, int n, int count);

@@ -9,6 +9,8 @@ set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=tests/tap.sh
 . ../tap.sh
+# shellcheck source=tests/ports.sh
+. ../ports.sh
 
 export B=${HD_BUILD:?the build folder} S=$tap_scratch
 export P=$B/tests/e2e/e2e-peer W=$B/tests/e2e/without FI_PROVIDER_PATH=$B FI_PROVIDER=heddle # others look at the processor for seconds
@@ -230,7 +232,7 @@ export -f narrow
 if narrow true 2>/dev/null; then
 	rows <<'END'
 no port to listen at | the kernel has no TCP port free: set HEDDLE_PORTS, or widen sysctl net.ipv4.ip_local_port_range | narrow timeout 20 "$P" serve
-no port to call from | cannot connect: .* no port left for it: .* sysctl net.ipv4.ip_local_port_range | HEDDLE_PORTS=40000-40009 narrow timeout 20 "$P" call 127.0.0.1 9
+no port to call from | cannot connect: .* no port left for it: .* sysctl net.ipv4.ip_local_port_range | HEDDLE_PORTS=20000-20009 narrow timeout 20 "$P" call 127.0.0.1 9
 END
 else
 	skip "no ports" "allow user namespaces (sysctl user.max_user_namespaces), and install iproute2 and python3"
@@ -260,14 +262,16 @@ if command -v fi_info >/dev/null && command -v fi_pingpong >/dev/null; then
 	# passive: no endpoint that listens can be had, which the other end only asks for by a socket of its own
 	passive() {
 		local server
-		timeout 20 "$W" timerfd_create EPERM fi_pingpong -p heddle -e msg -B 17606 &
+		timeout 20 "$W" timerfd_create EPERM fi_pingpong -p heddle -e msg -B "$port_last" &
 		server=$!
 		while kill -0 "$server" 2>/dev/null; do
-			timeout 20 fi_pingpong -p heddle -e msg -P 17606 127.0.0.1 >"$S/passive" 2>&1
+			timeout 20 fi_pingpong -p heddle -e msg -P "$port_last" 127.0.0.1 >"$S/passive" 2>&1
 			sleep 0.1
 		done
 	}
+	free_port
 	export -f passive
+	export port_last
 	rows <<'END'
 a host without an address | no address for node no.such.host.invalid, service 5: .*: .getent ahosts. asks the same | HEDDLE_LOG=info fi_info -p heddle -n no.such.host.invalid -P 5
 another domain | hints ask for domain foo: ask for heddle0, or for none | HEDDLE_LOG=info fi_info -p heddle -d foo

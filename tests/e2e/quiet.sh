@@ -12,7 +12,7 @@ need ibv_rc_pingpong ib_send_bw rping dtest dapltest stdbuf ss flock
 # shellcheck source=tests/tap.sh
 . <(sed -n '/^address_in()/,/^}/p' "$root/tests/tap.sh")
 unset HEDDLE_LOG FI_LOG_LEVEL
-peer=$BUILD/tests/e2e/e2e-peer port=7900 client='' server='' pids=()
+peer=$BUILD/tests/e2e/e2e-peer client='' server='' pids=()
 kill_rest() { [ ${#pids[@]} -eq 0 ] || kill -KILL "${pids[@]}" 2>/dev/null; }
 cleaners+=(kill_rest)
 
@@ -93,7 +93,7 @@ bw_server() {
 bw_client() { begin client ib_send_bw -p "$port_last" -n "$(much "$1" 1000 100000000)" 127.0.0.1; }
 
 cm_server() {
-	port=$((port + 1))
+	next_port
 	begin server rping -s -a 127.0.0.1 -p $port -C "$(much "$1" 10 100000000)" && wait_service "$server"
 }
 cm_client() { begin client rping -c -a 127.0.0.1 -p $port -C "$(much "$1" 10 100000000)"; }

@@ -71,8 +71,10 @@ killed_server() {
 
 # restart TRANSPORT: within few ports; the next server of the same name takes its client at once
 restart() {
-	local t=$1 first=$((30000 + $$ % 2000))
-	export HEDDLE_PORTS=$first-$((first + 5))
+	local t=$1
+	ports_take || return
+	port_last=$((ports_first + 5))
+	export HEDDLE_PORTS=$ports_first-$port_last
 	start_server "$t" ibv_rc_pingpong -e -n 100000000
 	over "$t" 60 ibv_rc_pingpong -e -n 100000000 -p "$port_last" 127.0.0.1 >"$scratch/log" 2>&1 &
 	local client=$!

@@ -8,22 +8,24 @@ heddle=$(realpath "$1")
 cd "$(dirname "$0")/../.."
 # shellcheck source=tests/tap.sh
 . tests/tap.sh
+# shellcheck source=tests/ports.sh
+. tests/ports.sh
 unset FI_PROVIDER FI_PROVIDER_PATH
 
 first=$HD_BUILD/examples/first
-port=$((20000 + $$ % 12000)) # below the ports that the kernel hands out
+free_port
 
 sends() {
-	timeout 20 "$heddle" run -t "$1" "$first" "$port" 127.0.0.1
+	timeout 20 "$heddle" run -t "$1" "$first" "$port_last" 127.0.0.1
 }
 
 # Both ends; what they say is in $said afterwards. The sender is refused until the receiver listens.
 said=$tap_scratch/said
 talk() {
 	local receiver sent=1
-	port=$((port + 1))
+	free_port
 	rm -f "$said"
-	timeout 20 "$heddle" run -t "$1" "$first" "$port" >>"$said" &
+	timeout 20 "$heddle" run -t "$1" "$first" "$port_last" >>"$said" &
 	receiver=$!
 	for _ in {1..100}; do
 		sends "$1" >>"$said" 2>/dev/null && sent=0 && break

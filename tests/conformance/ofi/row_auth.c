@@ -626,7 +626,7 @@ static void connection_refused(struct ct *ct)
 /* Rank 0 says something to a group: rank 1 has its key, rank 2 another. */
 static void group(struct ct *ct)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(20000 + getppid() % 20000) };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(ct_port(0)) };
 	struct ct_want want = with(ct, NULL, ct->rank < 2 ? JOB : OTHER);
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
 	struct iovec iov = { "psst", 4 };

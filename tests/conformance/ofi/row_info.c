@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,17 +137,19 @@ static void source(struct ct *ct)
 	struct sockaddr_in name;
 	struct ct_dom dom = { .ct = ct };
 	struct ct_ep e;
+	char port[8];
 
-	CT_OK(ct, fi_getinfo(CT_API, "127.0.0.1", "20123", FI_SOURCE, h, &info));
+	snprintf(port, sizeof(port), "%u", ct_port(0));
+	CT_OK(ct, fi_getinfo(CT_API, "127.0.0.1", port, FI_SOURCE, h, &info));
 	sin = ipv4(ct, info, info->src_addr);
 	CT_EQ(ct, ntohl(sin->sin_addr.s_addr), INADDR_LOOPBACK);
-	CT_EQ(ct, ntohs(sin->sin_port), 20123);
+	CT_EQ(ct, ntohs(sin->sin_port), ct_port(0));
 	dom.info = info;
 	CT_OK(ct, fi_fabric(info->fabric_attr, &dom.fabric, NULL));
 	CT_OK(ct, fi_domain(dom.fabric, info, &dom.domain, NULL));
 	ct_ep_open(&dom, &e);
 	memcpy(&name, e.name, sizeof(name));
-	CT_EQ(ct, ntohs(name.sin_port), 20123);
+	CT_EQ(ct, ntohs(name.sin_port), ct_port(0));
 	ct_ep_close(&e);
 	ct_close(&dom);
 	/* FI_SOURCE alone says nothing about which source, fi_getinfo(3). */

@@ -329,7 +329,7 @@ static void scaled(struct ct *ct)
 
 static void join(struct ct *ct, struct keyed *s, struct fid_mc **mc)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(20000 + getppid() % 20000) };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(ct_port(0)) };
 
 	inet_pton(AF_INET, "239.255.77.69", &to.sin_addr);
 	CT_OK(ct, fi_join(s->e.ep, &to, 0, mc, NULL));

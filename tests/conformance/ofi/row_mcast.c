@@ -56,7 +56,7 @@ static unsigned own_interface(struct ct *ct)
 
 static void draw_group(struct ct *ct, struct scene *s)
 {
-	in_port_t port = htons((in_port_t)(20000 + getppid() % 20000));
+	in_port_t port = htons(ct_port(0));
 
 	memset(&s->group, 0, sizeof(s->group));
 	if (s->dom.info->addr_format == FI_SOCKADDR_IN6) {

@@ -290,7 +290,7 @@ if [ -e "$B/preload/libheddle-verbs.so" ] && command -v ibv_devinfo >/dev/null &
 	export -f alone
 	if alone true 2>/dev/null; then
 		rows <<'END'
-a port of groups that is taken | the group 239.7.7.7 cannot be joined: .*: HEDDLE_GROUP_PORT chooses another | alone 'python3 -c "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((\"\", 30791)); time.sleep(20)" & sleep 1; heddle run mckey -b 127.0.0.1 -m 239.7.7.7; kill $!'
+a port of groups that is taken | the group 239.7.7.7 cannot be joined: .*: HEDDLE_GROUP_PORT chooses another | alone 'python3 -c "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((\"\", 30791)); time.sleep(20)" & while kill -0 $! && ! ss -Hlun "sport = :30791" | grep -q .; do sleep 0.05; done; heddle run mckey -b 127.0.0.1 -m 239.7.7.7; kill $!'
 too many groups | the group 239.7.7.7 cannot be joined: .*: raise sysctl net.ipv4.igmp_max_memberships | alone 'sysctl -qw net.ipv4.igmp_max_memberships=0; heddle run mckey -b 127.0.0.1 -m 239.7.7.7'
 END
 	else

@@ -30,7 +30,7 @@ heddle=$1 transport=$2
 shift 2
 # shellcheck source=tests/ports.sh
 . "$(dirname "$0")/../ports.sh"
-ports_for_c
+[ "${HD_CT_NETWORK:-}" = own ] || ports_for_c
 
 start() {
 	case $how in

@@ -113,23 +113,37 @@ static void words_of_a_node_that_closes_arrive(void **state)
 
 /* ---- in two ---------------------------------------------------------------------------------- */
 
+/* All that has been said is sent, by a node that may have a lock. */
+static void speak_all(struct side *s)
+{
+	int said = 0, done = 0;
+
+	hd_node_lock(s->node);
+	while (done < WORDS) {
+		done += speak(s, &said);
+		if (done < WORDS)
+			hd_node_poll(s->node);
+	}
+	hd_node_unlock(s->node);
+}
+
 static int speaker(const char *how, const char *type, const char *port)
 {
+	const struct hd_node_attr attr = { .front = "test", .locked = !strcmp(how, "exits locked") };
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)) };
-	int said = 0, done = 0;
 	struct side s;
+	int rc;
 
 	alarm(60);
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	side_open(&s);
+	side_open_with(&s, &attr);
+	hd_node_lock(s.node);
 	side_endpoint(&s, types[atoi(type)]);
-	if (hd_dest_get(s.node, (struct sockaddr *)&at, &s.to) < 0)
+	rc = hd_dest_get(s.node, (struct sockaddr *)&at, &s.to);
+	hd_node_unlock(s.node);
+	if (rc < 0)
 		abort();
-	while (done < WORDS) {
-		done += speak(&s, &said);
-		if (done < WORDS)
-			hd_node_poll(s.node);
-	}
+	speak_all(&s);
 	if (!strcmp(how, "closes"))
 		side_close(&s);
 	if (!strcmp(how, "is killed"))
@@ -213,7 +227,8 @@ static void words_of_a_process_that_ends_arrive(void **state)
 	EACH_TRANSPORT(t)
 	for (int type = 0; type < 2; type++) {
 		process_ends(t, "closes", type, " 0 broke, 0 left open");
-		process_ends(t, "exits", type, " 0 broke, 1 left open");
+		process_ends(t, "exits locked", type, " 0 broke, 1 left open");
+		process_ends(t, "exits", type, " 1 broke, 0 left open");
 		process_ends(t, "is killed", type, " 1 broke, 0 left open");
 	}
 }

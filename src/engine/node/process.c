@@ -80,17 +80,16 @@ static bool node_is_in_use(struct hd_node *node, uint64_t turns)
 
 /*
  * What has been said, and its sends reported to be good for, goes into the kernel's hands, and behind
- * it that this is no crash.
+ * it that this is no crash. That is left out where no lock tells whether a signal's handler, which
+ * exits, has interrupted a call that is in the middle of a send.
  */
 static void last_words_say(struct hd_node *node)
 {
 	const uint64_t due = hd_deadline_ns(LAST_WORDS_MS), turns = hd_node_program_turns(node);
-	bool locked = hd_core(node)->gate.locked, told = !hd_core(node)->counts[HD_COUNT_LINKS];
-	bool wait = locked || !told || last_words_wait(node, true);
+	bool wait = hd_core(node)->gate.locked || last_words_wait(node, true);
+	bool told = !hd_core(node)->gate.locked || !hd_core(node)->counts[HD_COUNT_LINKS];
 	int in_use = 0;
 
-	if (wait && !locked) /* in which somebody else is seen to poll */
-		hd_pause_us(LAST_WORDS_LOOK_US);
 	while (wait && hd_now_ns() < due && in_use < IN_USE_LOOKS) {
 		if (node_is_in_use(node, turns)) {
 			in_use++;

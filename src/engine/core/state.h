@@ -69,7 +69,7 @@ struct hd_auto {
 enum hd_count {
 	HD_COUNT_LINKS,	      /* that came up */
 	HD_COUNT_BROKEN,      /* that ended by an error while they had a peer */
-	HD_COUNT_LEFT,	      /* likewise, but the other end's program had ended in order: hd_peer_exits */
+	HD_COUNT_LEFT,	      /* likewise, of a program that had ended in order: hd_peer_exits */
 	HD_COUNT_CALLS_AGAIN, /* calls to an endpoint that were made once more */
 	HD_COUNT_SLEEPS,
 	HD_COUNT_REFUSED, /* sends, -EAGAIN, for want of credit */

@@ -390,8 +390,9 @@ struct hd_peer_view hd_peer_inspect(const struct hd_peer *peer);
 bool hd_peer_has_left(const struct hd_peer *peer);
 
 /*
- * hd_peers_leave: this process ends in order, with what the program has left open: tell who is live.
- * hd_peer_exits: a peer has told so: the end of its link is no fault. It may still be sending.
+ * hd_peers_leave: this process ends in order, with what the program has left open: tell who is
+ * live. hd_peer_exits: a peer has told so: the end of its link is no fault. It may still be
+ * sending.
  */
 void hd_peers_leave(struct hd_node *node);
 void hd_peer_exits(struct hd_peer *peer);

@@ -79,9 +79,9 @@ static bool node_is_in_use(struct hd_node *node, uint64_t turns)
 }
 
 /*
- * What has been said, and its sends reported to be good for, goes into the kernel's hands, and behind
- * it that this is no crash. That is left out where no lock tells whether a signal's handler, which
- * exits, has interrupted a call that is in the middle of a send.
+ * What has been said, and its sends reported to be good for, goes into the kernel's hands, and
+ * behind it that this is no crash. That is left out where no lock tells whether a signal's handler,
+ * which exits, has interrupted a call that is in the middle of a send.
  */
 static void last_words_say(struct hd_node *node)
 {

@@ -29,8 +29,9 @@ size_t hu_head_put(const struct hu_ep *ep, const void *priv, DAT_COUNT len, void
 bool hu_head_get(const void *from, size_t len, struct hu_head *head);
 
 /*
- * hu_pair: to this endpoint of that host. hu_line_open: what carries a connection of `ep`; the owner
- * is that one, or a handshake of it. hu_dial: ask through it for the endpoint. 0, -errno. With the lock.
+ * hu_pair: to this endpoint of that host. hu_line_open: what carries a connection of `ep`; the
+ * owner is that one, or a handshake of it. hu_dial: ask through it for the endpoint. 0, -errno.
+ * With the lock.
  */
 int hu_pair(struct hu_ep *ep, const struct sockaddr_storage *host, uint32_t number);
 int hu_line_open(struct hu_object *owner, const struct hu_ep *ep, struct hd_ep **out);

@@ -283,7 +283,7 @@ static void reap(struct run *r, int rank, bool all_passed)
  */
 static void end_all(struct run *r, bool all_passed)
 {
-	double end = ct_now() + 10 * r->conf->scale;
+	double end = ct_now() + 10 * CT_BUSY * r->conf->scale;
 	siginfo_t si;
 	int i;
 
@@ -346,7 +346,7 @@ void ct_run(const struct ct_case *cs, const struct ct_conf *conf, struct ct_verd
 	while (r.procs < CT_PROCS && cs->role[r.procs])
 		r.procs++;
 	draw_ports();
-	r.end = ct_now() + (cs->seconds ? cs->seconds : SECONDS) * conf->scale;
+	r.end = ct_now() + (cs->seconds ? cs->seconds : SECONDS) * CT_BUSY * conf->scale;
 	start(&r);
 	collect(&r);
 	for (i = 0; i < r.procs; i++) {

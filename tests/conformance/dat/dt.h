@@ -17,7 +17,7 @@
 
 #define DT_SIZE (1u << 20) /* bytes of a side's registered buffer, unless asked for */
 #define DT_PRIVILEGES DAT_MEM_PRIV_ALL_FLAG
-#define DT_FOREVER 40000000u /* microseconds: as patient as a test may be */
+#define DT_FOREVER (CT_BUSY * 40000000u) /* microseconds: as patient as a test may be */
 
 /* A call answers DAT_SUCCESS; an error of this type; of this type and subtype. */
 #define DT_OK(ct, call) dt_judge(ct, call, DAT_SUCCESS, -1, #call, __LINE__)

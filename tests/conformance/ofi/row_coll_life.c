@@ -322,7 +322,8 @@ static void waits_for_event(struct ct *ct)
 
 	party_open(ct, &p, 3, &want);
 	party_call(&p, 0, NULL);
-	CT_EQ(ct, fi_eq_sread(p.eq, &code, &entry, sizeof(entry), (int)(30000 * ct->conf->scale), 0),
+	CT_EQ(ct,
+	      fi_eq_sread(p.eq, &code, &entry, sizeof(entry), (int)(30000 * CT_BUSY * ct->conf->scale), 0),
 	      sizeof(entry));
 	CT_EQ(ct, code, FI_JOIN_COMPLETE);
 	CT_TRUE(ct, entry.fid == &p.seat[0].mc[0]->fid);

@@ -254,7 +254,7 @@ static int in_child(struct ct_ep *e)
 	ssize_t rc;
 	int i;
 
-	alarm(20);
+	alarm(CT_BUSY * 20);
 	for (i = 0; i < 3; i++) {
 		rc = fi_send(e->ep, buf, 8, NULL, e->addr[1], CTX(1));
 		if (rc >= 0 || rc == -FI_EAGAIN)

@@ -18,7 +18,7 @@
 #define ROUNDS 6
 #define BURST 40
 #define LONG 300000u
-#define PATIENCE 30 /* seconds after which a child that hangs is killed by its alarm */
+#define PATIENCE (CT_BUSY * 30) /* seconds after which a child that hangs is killed by its alarm */
 
 enum how {
 	INIT = 1,   /* ibv_fork_init was called */

@@ -403,7 +403,7 @@ static void inherited(struct ct *ct)
 		struct ibv_context *context;
 		struct ibv_pd *pd;
 
-		alarm(30);
+		alarm(CT_BUSY * 30);
 		context = ibv_import_device(dup(e.context->cmd_fd));
 		pd = context ? ibv_import_pd(context, e.pd->handle) : NULL;
 		_exit(!pd || pd->context == e.context || ibv_dealloc_pd(pd) || ibv_close_device(context));

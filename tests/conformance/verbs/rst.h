@@ -11,7 +11,7 @@
 
 #include <rdma/rsocket.h>
 
-#define RST_PATIENCE 20000 /* milliseconds for what must come */
+#define RST_PATIENCE (CT_BUSY * 20000) /* milliseconds for what must come */
 
 struct rst {
 	struct ct *ct;

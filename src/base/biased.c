@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include "base/biased.h"
 #include "base/advice.h"
-
 #include "base/log.h"
 
 #include <errno.h>
@@ -106,12 +105,19 @@ static struct hd_bias *seat_of(struct hd_biased *lock, uintptr_t thread)
 	for (int i = 0; i < HD_BIAS_SEATS; i++) {
 		struct hd_bias *s = &lock->seats[i];
 
-		if (!s->thread)
-			s->thread = thread;
-		if (s->thread == thread)
+		if (!hd_bias_of(s))
+			atomic_store_explicit(&s->thread, thread, memory_order_relaxed);
+		if (hd_bias_of(s) == thread)
 			return s;
 	}
 	return NULL;
+}
+
+/* hd_biased_give_slowly: the rest of hd_biased_give, of a thread that has the real one. */
+void hd_biased_give_slowly(struct hd_biased *lock)
+{
+	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
+	pthread_mutex_unlock(&lock->mutex);
 }
 
 bool hd_biased_prefer(struct hd_biased *lock)
@@ -126,7 +132,7 @@ bool hd_biased_prefer(struct hd_biased *lock)
 	atomic_store_explicit(&seat->held, 1, memory_order_relaxed);
 	lock->by = seat;
 	atomic_store_explicit(&lock->favourite, seat, memory_order_release);
-	pthread_mutex_unlock(&lock->mutex);
+	hd_biased_give_slowly(lock);
 	return true;
 }
 
@@ -144,30 +150,49 @@ static void biased_count(struct hd_biased *lock)
 	}
 }
 
+static void take_mutex(struct hd_biased *lock)
+{
+	struct hd_bias *favourite;
+
+	pthread_mutex_lock(&lock->mutex);
+	favourite = atomic_load_explicit(&lock->favourite, memory_order_relaxed);
+	if (favourite != &lock->nobody)
+		disfavour(lock, favourite);
+	lock->by = NULL;
+	atomic_store_explicit(&lock->owner, hd_thread_self(), memory_order_relaxed);
+	biased_count(lock);
+}
+
 /*
  * hd_biased_take_slowly: the rest of hd_biased_take, of a thread that was the favourite a moment
  * ago, in this seat; or NULL.
  */
 void hd_biased_take_slowly(struct hd_biased *lock, struct hd_bias *seat)
 {
-	struct hd_bias *favourite;
-
 	if (seat) { /* whoever has taken the favour away may wait for us */
 		atomic_store_explicit(&seat->held, 0, memory_order_release);
 		hd_biased_given(lock);
 	}
-	pthread_mutex_lock(&lock->mutex);
-	favourite = atomic_load_explicit(&lock->favourite, memory_order_relaxed);
-	if (favourite != &lock->nobody)
-		disfavour(lock, favourite);
-	lock->by = NULL;
-	biased_count(lock);
+	take_mutex(lock);
 }
 
-/* hd_biased_give_slowly: the rest of hd_biased_give, of a thread that has the real one. */
-void hd_biased_give_slowly(struct hd_biased *lock)
+/* It has been taken as a favourite's, who may be none any more. */
+static bool has_seat(const struct hd_biased *lock, uintptr_t thread)
 {
-	pthread_mutex_unlock(&lock->mutex);
+	for (int i = 0; i < HD_BIAS_SEATS; i++)
+		if (hd_bias_of(&lock->seats[i]) == thread)
+			return atomic_load_explicit(&lock->seats[i].held, memory_order_relaxed);
+	return false;
+}
+
+bool hd_biased_take_new(struct hd_biased *lock)
+{
+	uintptr_t self = hd_thread_self();
+
+	if (has_seat(lock, self) || atomic_load_explicit(&lock->owner, memory_order_relaxed) == self)
+		return false;
+	hd_biased_take(lock);
+	return true;
 }
 
 bool hd_biased_is_taken(struct hd_biased *lock)

@@ -22,7 +22,11 @@
  * be about to store to it.
  */
 struct hd_bias {
-	uintptr_t thread;      /* hd_thread_self; set before the seat is shown, and never changed */
+	/*
+	 * hd_thread_self; set before the seat is shown, and never changed; relaxed: who looks for
+	 * his own finds it as he left it
+	 */
+	_Atomic uintptr_t thread;
 	_Atomic uint32_t held; /* written by the thread alone */
 };
 
@@ -36,6 +40,7 @@ struct hd_biased {
 	uintptr_t last;	    /* who had it last, */
 	uint32_t run, need; /* how often in a row, and how often that must be for the favour */
 	pthread_mutex_t mutex;
+	_Atomic uintptr_t owner; /* who has that, or 0; relaxed: each looks for himself alone */
 };
 
 /* hd_thread_self: the calling thread, as no other has it while that lives. */
@@ -57,6 +62,7 @@ static inline uintptr_t hd_thread_self(void)
  * hd_biased_init: a free lock; also of one that a forked child has inherited, whoever held it.
  * hd_biased_fini: it is free, and goes. hd_biased_take waits until it is the caller's, who does not
  * have it; hd_biased_give gives it back, in the same thread.
+ * hd_biased_take_new: hd_biased_take, unless the caller has it already: then false, at once.
  * hd_biased_is_taken: somebody has it; for assertions. hd_biased_prefer: the caller, who has it, is
  * the favourite from now on, where membarrier works: for tests.
  */
@@ -65,14 +71,20 @@ void hd_biased_fini(struct hd_biased *lock);
 void hd_biased_take_slowly(struct hd_biased *lock, struct hd_bias *seat);
 void hd_biased_give_slowly(struct hd_biased *lock);
 void hd_biased_given(struct hd_biased *lock);
+bool hd_biased_take_new(struct hd_biased *lock);
 bool hd_biased_is_taken(struct hd_biased *lock);
 bool hd_biased_prefer(struct hd_biased *lock);
+
+static inline uintptr_t hd_bias_of(const struct hd_bias *seat)
+{
+	return atomic_load_explicit(&seat->thread, memory_order_relaxed);
+}
 
 static inline void hd_biased_take(struct hd_biased *lock)
 {
 	struct hd_bias *seat = atomic_load_explicit(&lock->favourite, memory_order_acquire);
 
-	if (__builtin_expect(seat->thread == hd_thread_self(), 1)) {
+	if (__builtin_expect(hd_bias_of(seat) == hd_thread_self(), 1)) {
 		atomic_store_explicit(&seat->held, 1, memory_order_relaxed);
 		/* who takes the favour away has the real one */
 		atomic_signal_fence(memory_order_seq_cst);

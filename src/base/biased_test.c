@@ -110,11 +110,17 @@ static void assertions_see_whether_it_is_taken(void **state)
 
 static atomic_int at;
 
+/* arg: by hd_biased_take_new */
 static void *take_and_tell(void *arg)
 {
+	bool taken = true;
+
 	atomic_store(&at, 1);
-	hd_biased_take(&lock);
-	atomic_store(&at, 2);
+	if (arg)
+		taken = hd_biased_take_new(&lock);
+	else
+		hd_biased_take(&lock);
+	atomic_store(&at, taken ? 2 : 3);
 	hd_biased_give(&lock);
 	return NULL;
 }
@@ -128,7 +134,7 @@ static void a_favourite_that_has_it_keeps_it(void **state)
 		works();
 		atomic_store(&at, 0);
 		hd_biased_take(&lock);
-		assert_int_equal(pthread_create(&thread, NULL, take_and_tell, NULL), 0);
+		assert_int_equal(pthread_create(&thread, NULL, take_and_tell, i % 4 < 2 ? NULL : &lock), 0);
 		while (!atomic_load(&at))
 			sched_yield();
 		usleep(i % 2 ? 5000 : 50);
@@ -138,6 +144,38 @@ static void a_favourite_that_has_it_keeps_it(void **state)
 		assert_int_equal(atomic_load(&at), 2);
 		hd_biased_fini(&lock);
 	}
+}
+
+static void told_once_and_not_twice(void)
+{
+	assert_true(hd_biased_take_new(&lock));
+	assert_true(hd_biased_is_taken(&lock));
+	assert_false(hd_biased_take_new(&lock));
+	hd_biased_give(&lock);
+	assert_false(hd_biased_is_taken(&lock));
+}
+
+static void who_has_it_is_told(void **state)
+{
+	pthread_t thread;
+	bool preferred = works();
+
+	told_once_and_not_twice();
+	run(take_once, NULL);
+	told_once_and_not_twice();
+	hd_biased_take(&lock);
+	assert_false(hd_biased_take_new(&lock));
+	if (preferred)
+		assert_true(hd_biased_prefer(&lock));
+	atomic_store(&at, 0);
+	assert_int_equal(pthread_create(&thread, NULL, take_and_tell, NULL), 0);
+	while (!atomic_load(&at) || favourite() != &lock.nobody)
+		sched_yield();
+	assert_false(hd_biased_take_new(&lock)); /* though it is no favourite any more */
+	hd_biased_give(&lock);
+	pthread_join(thread, NULL);
+	told_once_and_not_twice();
+	hd_biased_fini(&lock);
 }
 
 /* Turns of different length, and the favour goes to and fro. */
@@ -363,6 +401,7 @@ int main(void)
 		cmocka_unit_test(whoever_takes_it_often_is_the_favourite),
 		cmocka_unit_test(assertions_see_whether_it_is_taken),
 		cmocka_unit_test(a_favourite_that_has_it_keeps_it),
+		cmocka_unit_test(who_has_it_is_told),
 		cmocka_unit_test(it_excludes),
 		cmocka_unit_test(who_takes_the_favour_away_is_alone),
 		cmocka_unit_test(there_are_so_many_seats),

@@ -42,6 +42,16 @@ void hd_lock_fini(struct hd_lock *lock);
 	} \
 	struct hd_lock
 
+/*
+ * hd_lock_between: what has locks of other kinds, for which somebody may wait who has an outer one,
+ * and whose holder may wait for a leaf: at a fork take is called between those two ranks, give
+ * in the parent, and forked in the child, when all of both ranks are free again. Once in a process.
+ */
+struct hd_lock_between {
+	void (*take)(void), (*give)(void), (*forked)(void);
+};
+void hd_lock_between(const struct hd_lock_between *between);
+
 void hd_lock_take(struct hd_lock *lock);
 void hd_lock_give(struct hd_lock *lock);
 

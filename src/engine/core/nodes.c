@@ -7,29 +7,70 @@
  * it was the last to poll. Nodes that another thread polls are left to that one: to take their lock
  * would cost it the lock's favour.
  */
+#include "base/lock.h"
 #include "engine/core/core.h"
 
 #include <pthread.h>
 
 struct hd_all_nodes hd_all_nodes = LIST_HEAD_INITIALIZER(hd_all_nodes);
 
-static pthread_mutex_t nodes_lock =
-	PTHREAD_MUTEX_INITIALIZER; /* protects the list; taken before any node's lock */
-static atomic_int nodes_count;	   /* relaxed, a hint */
+/* the list; taken before any node's lock */
+static pthread_mutex_t nodes_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uintptr_t nodes_owner; /* who has it, or 0; relaxed: each looks for himself alone */
+static atomic_int nodes_count;	      /* relaxed, a hint */
+
+static void nodes_held(void)
+{
+	atomic_store_explicit(&nodes_owner, hd_thread_self(), memory_order_relaxed);
+}
 
 void hd_nodes_hold(void)
 {
 	pthread_mutex_lock(&nodes_lock);
+	nodes_held();
 }
 
 bool hd_nodes_try(void)
 {
-	return pthread_mutex_trylock(&nodes_lock) == 0;
+	if (pthread_mutex_trylock(&nodes_lock))
+		return false;
+	nodes_held();
+	return true;
 }
 
 void hd_nodes_release(void)
 {
+	atomic_store_explicit(&nodes_owner, 0, memory_order_relaxed);
 	pthread_mutex_unlock(&nodes_lock);
+}
+
+/*
+ * Before a fork: nobody but the caller is in the middle of anything, so that what a child finds,
+ * and may close, is whole. A handler of a signal that forks may have interrupted a call in its
+ * thread, which has the list or a node: that stays as it is.
+ */
+static bool had_nodes; /* by nodes_lock: the caller had that himself */
+static void nodes_still(void)
+{
+	bool had = atomic_load_explicit(&nodes_owner, memory_order_relaxed) == hd_thread_self();
+	struct hd_core *core;
+
+	if (!had)
+		hd_nodes_hold();
+	had_nodes = had;
+	LIST_FOREACH(core, &hd_all_nodes, all)
+		core->stilled = core->gate.locked && !core->gate.dead && hd_biased_take_new(&core->gate.lock);
+}
+
+static void nodes_go_on(void)
+{
+	struct hd_core *core;
+
+	LIST_FOREACH(core, &hd_all_nodes, all)
+		if (core->stilled)
+			hd_biased_give(&core->gate.lock);
+	if (!had_nodes)
+		hd_nodes_release();
 }
 
 /* In the child. */
@@ -37,14 +78,18 @@ static void nodes_forked(void)
 {
 	struct hd_core *core;
 
+	nodes_go_on();
 	LIST_FOREACH(core, &hd_all_nodes, all)
 		core->turn_ops->forked(hd_core_node(core));
-	pthread_mutex_init(&nodes_lock, NULL);
+	if (had_nodes)
+		pthread_mutex_init(&nodes_lock, NULL);
 }
 
 static void nodes_watch_forks(void)
 {
-	pthread_atfork(hd_nodes_hold, hd_nodes_release, nodes_forked);
+	static const struct hd_lock_between nodes = { nodes_still, nodes_go_on, nodes_forked };
+
+	hd_lock_between(&nodes);
 }
 
 void hd_nodes_join(struct hd_node *node)

@@ -104,6 +104,7 @@ struct hd_core {
 	/* links with something that would be lost with this process: hd_node_gathers */
 	uint32_t gathering;
 	bool closing;
+	bool stilled; /* by nodes_lock: a fork of this process has the node's lock */
 	/* reasons to be woken by peers; sleep_seq is odd while above 0 */
 	int arms;
 	struct hd_node_page *page; /* what others see of it; mapped by name */

@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,28 +250,7 @@ static void armed_parent_is_woken_all_the_same(void **state)
 	}
 }
 
-/*
- * The address sanitizer's allocator has locks that are not seen to at a fork: a child hangs in
- * malloc when another thread held one. There the nodes' threads are kept out of it for that moment;
- * elsewhere they may be anywhere.
- */
-static pid_t fork_among_threads(struct pair *p, bool closes)
-{
-#ifdef __SANITIZE_ADDRESS__
-	pid_t pid;
-
-	hd_node_lock(p->a.node);
-	hd_node_lock(p->b.node);
-	pid = fork_child_of(p, closes);
-	hd_node_unlock(p->b.node);
-	hd_node_unlock(p->a.node);
-	return pid;
-#else
-	return fork_child_of(p, closes);
-#endif
-}
-
-/* Nodes with threads of their own, which may hold the lock at the moment of the fork. */
+/* Nodes with threads of their own, in the middle of whatever it is as the program forks. */
 static void nodes_with_threads_are_dead_in_the_child(void **state)
 {
 	const struct hd_node_attr attr = { .front = "test", .auto_progress = true };
@@ -294,7 +275,7 @@ static void nodes_with_threads_are_dead_in_the_child(void **state)
 			assert_int_equal(hd_send(p.a.ep, p.a.to, out, LONG_ONE, 1, 0, NULL, TAGGED(0)), 0);
 			hd_node_unlock(p.a.node);
 			usleep(100 * i);
-			pid = fork_among_threads(&p, i % 2);
+			pid = fork_child_of(&p, i % 2);
 			do {
 				assert_int_equal(hd_cq_wait(p.b.cq, 1, 20000), 0);
 				hd_node_lock(p.b.node);
@@ -315,12 +296,145 @@ static void nodes_with_threads_are_dead_in_the_child(void **state)
 	free(in);
 }
 
+/* ---- what another thread is changing --------------------------------------------------------- */
+
+#define FORKS 30
+
+/* A thread of the parent's, and its traffic. */
+struct busy {
+	struct pair p;
+	pthread_t thread;
+	atomic_bool over;
+	unsigned rounds, posted;
+};
+
+static unsigned busy_drain(struct side *s)
+{
+	unsigned n = 0;
+
+	hd_node_lock(s->node);
+	for (; hd_cq_peek(s->cq); n++)
+		hd_cq_pop(s->cq);
+	hd_node_unlock(s->node);
+	return n;
+}
+
+/* Short messages, expected and not, and names that come and go. Nothing here asserts. */
+static void busy_round(struct busy *b, const char *out, char *in)
+{
+	struct sockaddr_in name = { .sin_family = AF_INET,
+				    .sin_port = htons((uint16_t)(1 + b->rounds++ % 1000)),
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct iovec iov = { in, 8 };
+	struct hd_recv_args args = {
+		.iov = &iov, .count = 1, .flags = HD_RECV_TAGGED | HD_RECV_COMPLETE, .ignore = UINT64_MAX
+	};
+	struct hd_dest *new;
+
+	for (int i = 0; i < 2; i++) {
+		hd_node_lock(b->p.b.node);
+		b->posted += b->posted < 64 && !hd_recv(b->p.b.ep, &args);
+		hd_node_unlock(b->p.b.node);
+		hd_node_lock(b->p.a.node);
+		hd_send(b->p.a.ep, b->p.a.to, out, 8, 1, 0, NULL, TAGGED(HD_SEND_COMPLETE));
+		if (!hd_dest_get(b->p.a.node, (void *)&name, &new))
+			hd_dest_put(new);
+		hd_node_unlock(b->p.a.node);
+	}
+	b->posted -= busy_drain(&b->p.b);
+	busy_drain(&b->p.a);
+}
+
+static void *busy_run(void *arg)
+{
+	static char in[8], out[8] = "busy";
+	struct busy *b = arg;
+
+	while (!atomic_load(&b->over))
+		busy_round(b, out, in);
+	return NULL;
+}
+
+/* A child that closes everything finds lists that are whole, whoever was at them. */
+static void what_others_change_is_whole(void **state)
+{
+	const struct hd_node_attr attr = { .front = "test", .auto_progress = true };
+
+	EACH_TRANSPORT(t)
+	{
+		struct busy b = { .over = false };
+
+		setenv("HEDDLE_TRANSPORT", t, 1);
+		side_open_with(&b.p.a, &attr);
+		side_open_with(&b.p.b, &attr);
+		side_names(&b.p.a, &b.p.b);
+		side_names(&b.p.b, &b.p.a);
+		assert_int_equal(pthread_create(&b.thread, NULL, busy_run, &b), 0);
+		for (int i = 0; i < FORKS; i++)
+			expect_child(fork_child_of(&b.p, true));
+		atomic_store(&b.over, true);
+		assert_int_equal(pthread_join(b.thread, NULL), 0);
+		side_close(&b.p.a);
+		side_close(&b.p.b);
+	}
+	unsetenv("HEDDLE_TRANSPORT");
+}
+
+/*
+ * The thread sanitizer sees that somebody could wait for ever if two threads forked at once, one of
+ * them like this.
+ */
+static void fork_with_the_list(struct pair *p)
+{
+#ifndef __SANITIZE_THREAD__
+	hd_nodes_hold();
+	expect_child(fork_child_of(p, true));
+	assert_false(hd_nodes_try());
+	hd_nodes_release();
+#endif
+}
+
+/* A signal's handler forks, in a thread that is in the middle of a call, or sees to its nodes. */
+static void who_has_a_lock_may_fork(void **state)
+{
+	const struct hd_node_attr attr = { .front = "test", .auto_progress = true };
+	unsigned char in[8], out[8];
+
+	EACH_TRANSPORT(t)
+	for (int favourite = 0; favourite < 2; favourite++) {
+		struct pair p = { 0 };
+
+		setenv("HEDDLE_TRANSPORT", t, 1);
+		side_open_with(&p.a, &attr);
+		side_open_with(&p.b, &attr);
+		side_names(&p.a, &p.b);
+		side_names(&p.b, &p.a);
+		hd_node_lock(p.a.node);
+		if (favourite)
+			hd_biased_prefer(&hd_core(p.a.node)->gate.lock);
+		expect_child(fork_child_of(&p, true));
+		assert_true(hd_biased_is_taken(&hd_core(p.a.node)->gate.lock));
+		hd_node_unlock(p.a.node);
+		fork_with_the_list(&p);
+		hd_node_lock(p.a.node);
+		hd_node_lock(p.b.node);
+		exchange(&p, 4, sizeof(out), out, in);
+		hd_node_unlock(p.b.node);
+		hd_node_unlock(p.a.node);
+		side_close(&p.a);
+		side_close(&p.b);
+	}
+	unsetenv("HEDDLE_TRANSPORT");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parent_goes_on),
 		cmocka_unit_test(armed_parent_is_woken_all_the_same),
 		cmocka_unit_test(nodes_with_threads_are_dead_in_the_child),
+		cmocka_unit_test(what_others_change_is_whole),
+		cmocka_unit_test(who_has_a_lock_may_fork),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <strings.h>
 #include <sys/auxv.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/spelling.h"
 
@@ -42,7 +42,8 @@ struct value {
 };
 
 static struct value values[HD_SET_COUNT];
-static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+/* A child may open a node of its own: no thread is inside a load when it is forked. */
+HD_LOCK_DEFINE(load_lock);
 static _Atomic bool loaded;
 
 /*
@@ -332,28 +333,9 @@ static void load_one(unsigned i)
 	config_store(value, text, &m, info->kind == HD_KIND_RANGE || info->kind == HD_KIND_SUBNET, source);
 }
 
-static void before_fork(void)
-{
-	pthread_mutex_lock(&load_lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&load_lock);
-}
-
-/* A child may open a node of its own: no thread must have been inside a load when it was forked. */
-static void guard_forks(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
-}
-
 void hd_config_load(void)
 {
-	static pthread_once_t guarded = PTHREAD_ONCE_INIT;
-
-	pthread_once(&guarded, guard_forks);
-	pthread_mutex_lock(&load_lock);
+	hd_lock_take(&load_lock);
 	/* the level first, so that warnings about the others obey it */
 	load_one(HD_SET_LOG);
 	hd_log_set_level((enum hd_log_level)atomic_load(&values[HD_SET_LOG].number));
@@ -362,7 +344,7 @@ void hd_config_load(void)
 			load_one(i);
 	if (!atomic_exchange(&loaded, true) && !getauxval(AT_SECURE))
 		hd_spelling_check();
-	pthread_mutex_unlock(&load_lock);
+	hd_lock_give(&load_lock);
 }
 
 static struct value *value_of(enum hd_setting id)

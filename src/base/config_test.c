@@ -2,13 +2,19 @@
 /* SPDX-FileCopyrightText: 2026 The Heddle authors */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/config.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 static unsigned warnings;
@@ -237,6 +243,43 @@ static void log_setting_sets_the_level(void **state)
 	assert_true(hd_log_on(HD_LOG_ERROR));
 }
 
+static struct hd_lock outer;
+static atomic_bool over;
+
+static void *load_with_a_lock(void *arg)
+{
+	while (!atomic_load(&over)) {
+		hd_lock_take(&outer);
+		sched_yield(); /* somebody forks */
+		hd_config_load();
+		hd_lock_give(&outer);
+	}
+	return NULL;
+}
+
+/* Somebody who has another lock reads settings, as a call is screened: a fork waits for both. */
+static void a_fork_waits_for_who_loads(void **state)
+{
+	pthread_t thread;
+	int status;
+
+	assert_int_equal(pthread_create(&thread, NULL, load_with_a_lock, NULL), 0);
+	for (int i = 0; i < 100; i++) {
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (!pid) {
+			alarm(20); /* never a hang */
+			hd_config_load();
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&over, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,7 +298,12 @@ int main(void)
 		cmocka_unit_test_setup(getter_of_another_kind_returns_zero, clean_environment),
 		cmocka_unit_test_setup(settings_are_found_by_either_name, clean_environment),
 		cmocka_unit_test_setup(log_setting_sets_the_level, clean_environment),
+		cmocka_unit_test_setup(a_fork_waits_for_who_loads, clean_environment),
 	};
+	int failed;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	hd_lock_init(&outer, HD_LOCK_OUTER); /* before a first load, as a library has its locks */
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	hd_lock_fini(&outer);
+	return failed;
 }

@@ -150,10 +150,18 @@ static void biased_count(struct hd_biased *lock)
 	}
 }
 
-static void take_mutex(struct hd_biased *lock)
+/*
+ * hd_biased_take_slowly: the rest of hd_biased_take, of a thread that was the favourite a moment
+ * ago, in this seat; or NULL.
+ */
+void hd_biased_take_slowly(struct hd_biased *lock, struct hd_bias *seat)
 {
 	struct hd_bias *favourite;
 
+	if (seat) { /* whoever has taken the favour away may wait for us */
+		atomic_store_explicit(&seat->held, 0, memory_order_release);
+		hd_biased_given(lock);
+	}
 	pthread_mutex_lock(&lock->mutex);
 	favourite = atomic_load_explicit(&lock->favourite, memory_order_relaxed);
 	if (favourite != &lock->nobody)
@@ -161,19 +169,6 @@ static void take_mutex(struct hd_biased *lock)
 	lock->by = NULL;
 	atomic_store_explicit(&lock->owner, hd_thread_self(), memory_order_relaxed);
 	biased_count(lock);
-}
-
-/*
- * hd_biased_take_slowly: the rest of hd_biased_take, of a thread that was the favourite a moment
- * ago, in this seat; or NULL.
- */
-void hd_biased_take_slowly(struct hd_biased *lock, struct hd_bias *seat)
-{
-	if (seat) { /* whoever has taken the favour away may wait for us */
-		atomic_store_explicit(&seat->held, 0, memory_order_release);
-		hd_biased_given(lock);
-	}
-	take_mutex(lock);
 }
 
 /* It has been taken as a favourite's, who may be none any more. */

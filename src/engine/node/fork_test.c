@@ -250,10 +250,21 @@ static void armed_parent_is_woken_all_the_same(void **state)
 	}
 }
 
+/* pair_open of nodes with threads of their own. */
+static void threaded_open(struct pair *p, const char *transport)
+{
+	const struct hd_node_attr attr = { .front = "test", .auto_progress = true };
+
+	setenv("HEDDLE_TRANSPORT", transport, 1);
+	side_open_with(&p->a, &attr);
+	side_open_with(&p->b, &attr);
+	side_names(&p->a, &p->b);
+	side_names(&p->b, &p->a);
+}
+
 /* Nodes with threads of their own, in the middle of whatever it is as the program forks. */
 static void nodes_with_threads_are_dead_in_the_child(void **state)
 {
-	const struct hd_node_attr attr = { .front = "test", .auto_progress = true };
 	unsigned char *out = calloc(1, LONG_ONE), *in = malloc(LONG_ONE);
 	const struct hd_cqe *e;
 	struct pair p;
@@ -262,11 +273,7 @@ static void nodes_with_threads_are_dead_in_the_child(void **state)
 	EACH_TRANSPORT(t)
 	{
 		memset(&p, 0, sizeof(p));
-		setenv("HEDDLE_TRANSPORT", t, 1);
-		side_open_with(&p.a, &attr);
-		side_open_with(&p.b, &attr);
-		side_names(&p.a, &p.b);
-		side_names(&p.b, &p.a);
+		threaded_open(&p, t);
 		for (int i = 0; i < 10; i++) {
 			hd_node_lock(p.b.node);
 			side_post(&p.b, in, LONG_ONE, 1, 0, NULL, in);
@@ -358,17 +365,11 @@ static void *busy_run(void *arg)
 /* A child that closes everything finds lists that are whole, whoever was at them. */
 static void what_others_change_is_whole(void **state)
 {
-	const struct hd_node_attr attr = { .front = "test", .auto_progress = true };
-
 	EACH_TRANSPORT(t)
 	{
 		struct busy b = { .over = false };
 
-		setenv("HEDDLE_TRANSPORT", t, 1);
-		side_open_with(&b.p.a, &attr);
-		side_open_with(&b.p.b, &attr);
-		side_names(&b.p.a, &b.p.b);
-		side_names(&b.p.b, &b.p.a);
+		threaded_open(&b.p, t);
 		assert_int_equal(pthread_create(&b.thread, NULL, busy_run, &b), 0);
 		for (int i = 0; i < FORKS; i++)
 			expect_child(fork_child_of(&b.p, true));
@@ -397,18 +398,13 @@ static void fork_with_the_list(struct pair *p)
 /* A signal's handler forks, in a thread that is in the middle of a call, or sees to its nodes. */
 static void who_has_a_lock_may_fork(void **state)
 {
-	const struct hd_node_attr attr = { .front = "test", .auto_progress = true };
 	unsigned char in[8], out[8];
 
 	EACH_TRANSPORT(t)
 	for (int favourite = 0; favourite < 2; favourite++) {
 		struct pair p = { 0 };
 
-		setenv("HEDDLE_TRANSPORT", t, 1);
-		side_open_with(&p.a, &attr);
-		side_open_with(&p.b, &attr);
-		side_names(&p.a, &p.b);
-		side_names(&p.b, &p.a);
+		threaded_open(&p, t);
 		hd_node_lock(p.a.node);
 		if (favourite)
 			hd_biased_prefer(&hd_core(p.a.node)->gate.lock);
